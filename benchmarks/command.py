@@ -35,7 +35,7 @@ app.add_typer(
 def _bench(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
     """Measure how well and how fast memories are found."""
     given = {"user": user, "root": root, "files": files, "json": json}
-    # what stands before the name of the benchmark holds for it, too
+    # options before the name of the benchmark apply to it, too
     ctx.default_map = dict.fromkeys(("recall", "rules", "speed"), given)
 
 

@@ -40,9 +40,9 @@ def _kilobytes(path: str, name: str) -> int | None:
 
 def index_of(memory: Memory) -> Index:
     """The index of a user. The public API has no way to it, and nobody else needs one."""
-    person = memory._person
+    person = memory._user_memory
     with person.user.read() as reader:
-        return person.catalogue.caught_up(reader, reader.state())
+        return person.index.caught_up(reader, reader.state())
 
 
 def first(folder: str, user: str, question: str) -> dict[str, float | int | None]:

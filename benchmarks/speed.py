@@ -145,7 +145,7 @@ def _one_user(folder: Path, size: int, tell: Progress) -> Figures:
         memory = app.user(_USER)
         figures: Figures = {"records": size, "load_per_s": _load(memory, clock, talk.records(size), size, tell)}
         memory.search(questions[0])
-        memory._person.catalogue.save()
+        memory._user_memory.index.save()
         figures |= _new_processes(folder / "memory", questions[1])
         with ExitStack() as opened:
             figures["search"] = _searches(opened, folder, memory, talk, size, questions, filters, tell)

@@ -27,7 +27,7 @@ from recollect import Message
 from recollect.agents.extract import extract
 from recollect.surfaces.chat.page import Choice
 from recollect.surfaces.terminal.chat import _chosen_choice
-from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, said_before
+from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, earlier_inputs
 from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
 from tests.test_cli import PROGRAM, environment, run
 
@@ -277,7 +277,7 @@ def test_U1_ctrl_c_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
 
 def test_U1_ctrl_d_says_goodbye_and_what_was_learned(tmp_path: Path) -> None:
     with chatting(tmp_path) as terminal:
-        assert "No model is set" in terminal.say("I live in Lviv")
+        assert "No model is configured" in terminal.say("I live in Lviv")
         shown = terminal.leave()
     assert "What I learned:\n✓ Remembered: Location: Lviv #" in shown
     assert facts(tmp_path) == ["location: Lviv"]
@@ -301,7 +301,7 @@ def test_U1_a_killed_chat_loses_nothing_said_and_goes_on(tmp_path: Path) -> None
             terminal.kill()
         assert said(tmp_path) == ["I live in Lviv", "I work at Stripe"]
         with chatting(tmp_path, **with_model(server)) as terminal:
-            assert f"Going on with “{POST}”." in terminal.shown
+            assert f"Continuing “{POST}”." in terminal.shown
             assert terminal.say("Where was I?").endswith("Go on.")
             before = [message.text for message in server.requests[-1].messages]
             assert before == ["I live in Lviv", "Go on.", "I work at Stripe\n\nWhere was I?"]
@@ -315,13 +315,13 @@ def test_U1_a_named_chat_is_one_of_its_own_also_at_the_same_time(tmp_path: Path)
     with chatting(tmp_path, "--session", "thesis") as thesis:
         thesis.say("I live in Lviv")
         with chatting(tmp_path) as other:
-            assert "Going on" not in other.shown
+            assert "Continuing" not in other.shown
             other.say("I work at Stripe")
             assert "Location: Lviv" in thesis.leave()
             learned = other.leave()
             assert "Company: Stripe" in learned and "Lviv" not in learned
     with chatting(tmp_path, "--session", "thesis") as thesis:
-        assert "Going on where you left off." in thesis.shown
+        assert "Continuing where you left off." in thesis.shown
         thesis.say("Now chapter two")
     with recollect.open(tmp_path) as app:
         assert [session.messages for session in app.user("me").sessions()] == [4, 2]
@@ -348,12 +348,12 @@ def test_U1_the_history_of_lines_is_the_memory_and_nothing_in_incognito(tmp_path
         terminal.kill()
     with recollect.open(tmp_path) as app:
         memory = app.user("me")
-        assert said_before(memory, "terminal") == []
+        assert earlier_inputs(memory, "terminal") == []
         memory.resume()
-        assert said_before(memory, "terminal") == ["I drink tea"]
-        assert said_before(memory, "elsewhere") == []
+        assert earlier_inputs(memory, "terminal") == ["I drink tea"]
+        assert earlier_inputs(memory, "elsewhere") == []
         memory.clear()
-        assert said_before(memory, "terminal") == []
+        assert earlier_inputs(memory, "terminal") == []
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and b"I am a spy" in path.read_bytes()]
     assert kept == []
 

@@ -33,13 +33,17 @@ from recollect.records import Hit, Note
 from recollect.search.tokens import count
 from recollect.surfaces.cli import chat as _chat  # noqa: F401
 from recollect.surfaces.cli import (  # noqa: F401  (their commands)
+    extraction,
     identity,
     interaction_commands,
     mcp,
+    memory_commands,
     read_commands,
     remove_commands,
     tools,
     tour,
+    usage_metrics,
+    work,
     write_commands,
 )
 from recollect.surfaces.cli import interests as _interests  # noqa: F401
@@ -47,7 +51,7 @@ from recollect.surfaces.cli import keys as _keys  # noqa: F401
 from recollect.surfaces.cli import serve as _serve  # noqa: F401
 from recollect.surfaces.cli import telegram as _telegram  # noqa: F401
 from recollect.surfaces.cli.output import (
-    Marked,
+    MarkedCell,
     Output,
     count_each,
     explain_score,
@@ -478,7 +482,7 @@ def test_U1_clear_asks_on_a_terminal(tmp_path: Path) -> None:
     cli("remember", "Lviv", "--key", "city")
     code, shown = on_terminal("clear", "--root", str(tmp_path), answer="yes")
     assert code == 0
-    assert "Erase everything that is known of 'me' (1 fact), for good? [y/N]" in shown
+    assert "Permanently erase everything known about 'me' (1 fact)? [y/N]" in shown
     assert cli.json("read") == []
 
 
@@ -830,7 +834,7 @@ def test_U3_on_a_terminal_what_matched_stands_out(tmp_path: Path) -> None:
 
 
 def test_marked_cells_are_harmless_too(capsys: pytest.CaptureFixture[str]) -> None:
-    Output(as_json=False).table(("a", "b"), [("1", Marked("x\x1b[31my", [(0, 1)], ["\x9bz"]))])
+    Output(as_json=False).table(("a", "b"), [("1", MarkedCell("x\x1b[31my", [(0, 1)], ["\x9bz"]))])
     assert capsys.readouterr().out == "a  b\n1  x\ufffd[31my\n        \ufffdz\n"
 
 
@@ -1055,7 +1059,7 @@ def test_R6_upkeep_removes_what_has_expired(cli: Cli) -> None:
 
 
 def log(cli: Cli, *calls: recollect.ToolCall) -> None:
-    with recollect.open(cli.root) as opened, opened.user("me")._person.write_beside() as tx:
+    with recollect.open(cli.root) as opened, opened.user("me")._user_memory.write_alongside() as tx:
         tx.log_calls(calls)
 
 
@@ -1080,7 +1084,9 @@ def test_U7_calls_are_listed_newest_first(cli: Cli) -> None:
     )
     assert shown.stderr == ""
     assert [call["id"][-1] for call in cli.json("calls", "--limit", "2")] == ["5", "4"]
-    assert "The last 2; more with --limit." in on_terminal("calls", "--limit", "2", "--root", str(cli.root))[1]
+    assert (
+        "Showing the last 2; use --limit for more." in on_terminal("calls", "--limit", "2", "--root", str(cli.root))[1]
+    )
     assert [call["id"][-1] for call in cli.json("calls", "--tool", "memory_save", "--limit", "0")] == list("5431")
     assert cli.json("calls", "--session", "chat-7")[0]["tokens_out"] == 234
     between = cli.json("calls", "--since", "2026-02-12T09:31:00Z", "--until", "2026-02-12T09:32:00Z")
@@ -1106,7 +1112,7 @@ def test_T7_usage_adds_up_by_operation(cli: Cli) -> None:
     with at(datetime(2026, 2, 12, tzinfo=timezone.utc), cli.root) as memory:
         memory.spend("extract", tokens_in=41_000, tokens_out=2_300, cost=0.25)
         memory.spend("search", tokens_in=20)
-    assert cli("usage").stderr == "Nothing was spent today (UTC).\n"
+    assert cli("usage").stderr == "No usage today (UTC).\n"
     with at(datetime(2026, 2, 13, tzinfo=timezone.utc), cli.root) as memory:
         memory.spend("extract", tokens_in=1_000, cost=0.125)
     assert cli("usage", "--since", "2026-02-12").stdout == (
@@ -1124,7 +1130,7 @@ def test_T7_usage_adds_up_by_operation(cli: Cli) -> None:
     ]
     assert told["total"] == {"calls": 3, "tokens_in": 42_020, "tokens_out": 2_300, "cost": 0.375}
     assert cli.json("usage") == {"days": [], "total": {}}
-    assert cli("usage", "--since", "2027-01-01").stderr == "Nothing was spent.\n"
+    assert cli("usage", "--since", "2027-01-01").stderr == "No usage in this period.\n"
     cli("usage", "--since", "last week", code=2)
 
 
@@ -1171,10 +1177,10 @@ def test_R7_erase_a_topic_and_everything(cli: Cli) -> None:
     receipt = cli.json("erase", "--topic", "zebras", "--yes")["receipt"]
     assert (len(receipt["ids"]), receipt["places"]["records"]) == (2, 2)
     assert len(cli.json("read")) == 1
-    assert "Erased 'me'; nothing stays." in cli("erase", "--everything", "--yes").stdout
+    assert "Erased 'me'; nothing is left." in cli("erase", "--everything", "--yes").stdout
     assert not (cli.root / "me").exists()
     cli("show", code=3)
-    assert cli("users").stderr == "Nobody has a memory here yet.\n"
+    assert cli("users").stderr == "There are no users yet.\n"
 
 
 def test_R7_clear(cli: Cli) -> None:
@@ -1194,7 +1200,7 @@ def test_R8_export_and_import_back(cli: Cli, tmp_path: Path) -> None:
     assert cli("show", "--user", "anna").stdout == cli("show").stdout
     assert cli.json("history", "--user", "anna") == cli.json("history")
     assert "add --yes" in cli("import", str(archive), "--user", "anna", code=2).stderr
-    assert "0 written, 2 known already" in cli("import", str(archive), "--user", "anna", "--yes").stdout
+    assert "0 written, 2 already known" in cli("import", str(archive), "--user", "anna", "--yes").stdout
     cli("export", str(tmp_path), code=2)
 
 
@@ -1217,7 +1223,7 @@ def test_R8_import_says_what_was_not_taken_over_and_why(cli: Cli, tmp_path: Path
     (tmp_path / "mem0.json").write_text(json.dumps(memories), encoding="utf-8")
     assert "has memories of 2 users; choose one" in cli("import", str(tmp_path / "mem0.json"), code=2).stderr
     result = cli("import", str(tmp_path / "mem0.json"), "--from-user", "42")
-    assert result.stdout.splitlines()[0] == "From mem0: 1 written, 1 known already, 1 refused, 1 unreadable."
+    assert result.stdout.splitlines()[0] == "From mem0: 1 written, 1 already known, 1 refused, 1 unreadable."
     assert "mem0.json memory 5: memory: must not be empty" in result.stdout
     assert KEY not in result.stdout
     cli("undo", result.stderr.split()[-1], "--yes")
@@ -1327,7 +1333,7 @@ def test_U3_the_tour_shows_real_commands_and_leaves_nothing(tmp_path: Path) -> N
         "You wrote it into the file yourself",
         "Again: role: Engineer",
         "me: in order",
-        "How to go on",
+        "Next steps",
     ):
         assert part in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -1453,7 +1459,7 @@ def test_U3_a_tool_is_called_by_hand(tmp_path: Path) -> None:
 def test_U3_sessions_and_similar(cli: Cli) -> None:
     memory, who = recollect.open(cli.root).user("u1"), ("--user", "u1")
     memory.note("Plays guitar in a band")
-    assert "Nothing says the same twice." in cli("similar", *who).stderr
+    assert "No similar facts or notes." in cli("similar", *who).stderr
     assert "No conversations." in cli("sessions", *who).stderr
     memory.note("Plays the guitar in a rock band")
     memory.say("Hello", session="chat-1")

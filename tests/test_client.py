@@ -251,7 +251,7 @@ def test_R8_U5_a_memory_is_exported_and_imported_from_afar(client: Client, tmp_p
     assert client.user("u2").import_(path, dry_run=True).written == 1 and client.user("u2").read() == []
     assert client.user("u2").import_(path).written == 1
     assert [fact.text for fact in client.user("u2").read()] == ["Likes tea"]
-    with pytest.raises(InvalidInputError, match="folders cannot be sent"):
+    with pytest.raises(InvalidInputError, match="imports files only, not folders"):
         client.user("u2").import_(tmp_path)
 
 

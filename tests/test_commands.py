@@ -248,7 +248,7 @@ def test_U1_text_is_cut_by_the_cells_it_takes(text: str) -> None:
         assert cut.strip("\u2068\u2069").endswith("…") or cut == one_safe_line(text)
         assert cell_width(cut) >= min(cells, cell_width(one_safe_line(text))) - 12
     assert fit_cells("short", 5) == "short" and fit_cells("shorts", 5) == "shor…"
-    assert fit_cells("\u200b\u2060", 20) == "(nothing to see)"
+    assert fit_cells("\u200b\u2060", 20) == "(invisible text)"
 
 
 def test_U1_writing_that_needs_joiners_keeps_them() -> None:
@@ -293,7 +293,7 @@ def test_U1_a_search_that_finds_nothing_says_so_and_what_was_only_said_is_found(
     assert str(known.run("search zebra")).startswith("I remember nothing about “zebra”.")
     assert "Show everything" in labels(known.run("search zebra"))
     page = known.run("search coffee")
-    assert "it came up" in str(page) and "You: I only drink tea, never coffee #6" in str(page)
+    assert "it was mentioned" in str(page) and "You: I only drink tea, never coffee #6" in str(page)
 
 
 def test_U1_of_a_long_text_the_part_that_matches_is_shown(world: World) -> None:
@@ -321,8 +321,8 @@ def test_U1_why_tells_of_messages_agents_doubts_and_changes(known: World) -> Non
     agent.remember("Lives in Lviv", key="city", category="personal_context", messages=[said.record.id], source="tool:x")  # type: ignore[attr-defined]
     told = str(known.run("why city Lviv"))
     assert "City: Lives in Lviv" in told and "An assistant noted it on 12 Feb 2026." in told
-    assert "Written down by “research”." in told and "Based on: “My flat is in Lviv”" in told
-    assert "not your own" in told
+    assert "Written by “research”." in told and "Based on: “My flat is in Lviv”" in told
+    assert "you did not write" in told
     known.clock.tick(days=3)
     known.memory.update("city", "Odesa")
     told = str(known.run("why city Odesa"))
@@ -331,7 +331,7 @@ def test_U1_why_tells_of_messages_agents_doubts_and_changes(known: World) -> Non
     known.run(f"forget {number}")
     page = known.run(f"why {number}")
     assert "Forgotten on 15 Feb 2026, by you." in str(page)
-    assert "City: Odesa" in str(known.press(page, "Bring it back"))
+    assert "City: Odesa" in str(known.press(page, "Restore it"))
     assert "Forgotten" not in str(known.run(f"why {number}"))
 
 
@@ -401,7 +401,7 @@ def test_U1_what_changed_since_it_was_listed_is_asked_about_again(known: World) 
     assert len(known.memory.read(status="archived")) == 0
     assert str(known.press(again, "Forget these 3")).startswith("Forgotten: 3 things.")
     twice = known.press(again, "Forget these 3")
-    assert str(twice) == "This is forgotten already." and sorted(numbers(known.press(twice, "Undo"))) == [3, 5, 6]
+    assert str(twice) == "This is already forgotten." and sorted(numbers(known.press(twice, "Undo"))) == [3, 5, 6]
     page = known.run("forget tea")
     known.memory.pin(known.memory.numbered(3).id)
     assert str(known.press(page, "Forget these 3")).startswith("Forgotten: 3 things."), "it says the same as before"
@@ -411,9 +411,9 @@ def test_U1_what_was_forgotten_elsewhere_meanwhile_is_said(known: World) -> None
     page = known.run("forget tea")
     with known.again() as other:
         assert str(other.run("forget 3")).startswith("Forgotten.\n• Drinks green tea")
-    assert "#3 was forgotten already." in str(known.run("forget 3"))
+    assert "#3 was already forgotten." in str(known.run("forget 3"))
     again = known.press(page, "Forget these 3")
-    assert "#3 was forgotten already." in str(again) and numbers(again) == [5, 6]
+    assert "#3 was already forgotten." in str(again) and numbers(again) == [5, 6]
     with known.again() as other:
         other.memory.erase(known.memory.numbered(5).id)
     assert "There is no #5." in str(known.run("forget 5")) and "There is no #5." in str(known.run("why 5"))
@@ -471,8 +471,8 @@ def test_U1_undo_takes_back_the_last_change_but_not_what_was_said(known: World) 
     for n in range(3):
         known.memory.say(f"Something said {n}", session="s")
     page = known.run("/memory undo")
-    assert str(page) == "Taken back.\nI remember again:\n• Role: Senior engineer at Stripe #2"
-    assert str(known.press(page, "Undo that")) == "Taken back.\nI remember again:\n• Role: Staff engineer #2"
+    assert str(page) == "Undone.\nI remember again:\n• Role: Senior engineer at Stripe #2"
+    assert str(known.press(page, "Undo that")) == "Undone.\nI remember again:\n• Role: Staff engineer #2"
     known.run("undo")
     assert "Kubernetes" in str(known.run("undo")), "and then the one before"
     assert len(known.memory.read(kind="message")) == 4
@@ -482,17 +482,17 @@ def test_U1_undo_after_a_setting_asks_which_of_the_two_is_meant(known: World) ->
     for setting in ("pause", "resume", "trends on", "incognito"):
         known.run(setting)
         page = known.run("undo")
-        assert str(page).startswith("The last thing you changed was a setting") and "Kubernetes" in str(page)
+        assert str(page).startswith("Your last change was a setting") and "Kubernetes" in str(page)
         assert len(known.memory.history()) == known.memory.history()[-1].seq and 7 in numbers(known.run(""))
-    assert "I no longer remember:\n• Kubernetes" in str(known.press(page, "Take that back"))
+    assert "I no longer remember:\n• Kubernetes" in str(known.press(page, "Undo that"))
 
 
 def test_U1_undo_of_a_number_takes_back_its_own_last_change(known: World) -> None:
     known.run("forget 3")
     known.memory.update("role", "Staff engineer")
-    assert str(known.run("undo 3")) == "Taken back.\nI remember again:\n• Drinks green tea in the morning #3"
+    assert str(known.run("undo 3")) == "Undone.\nI remember again:\n• Drinks green tea in the morning #3"
     assert "I no longer remember:\n• Drinks green tea" in str(known.run("undo 3")), "that it was learned at all"
-    assert str(known.run("undo 3")) == "There is nothing to take back."
+    assert str(known.run("undo 3")) == "There is nothing to undo."
     assert "There is no #99." in str(known.run("undo 99"))
 
 
@@ -500,7 +500,7 @@ def test_U1_undo_takes_back_what_is_left_of_a_change(known: World) -> None:
     forgotten = known.press(known.run("forget tea"), "Forget these 3")
     known.run("undo 3")
     page = known.press(forgotten, "Undo")
-    assert numbers(page) == [6, 5] and "The rest of it was changed again" in str(page)
+    assert numbers(page) == [6, 5] and "The rest was changed again" in str(page)
     assert numbers(known.press(page, "Undo that")) == [5, 6] and "#3" in str(known.run(""))
     assert numbers(known.run("undo")) == [6, 5], "the last change that holds, as far as it does"
     assert known.memory.verify() == []
@@ -509,14 +509,14 @@ def test_U1_undo_takes_back_what_is_left_of_a_change(known: World) -> None:
 def test_U1_what_can_no_longer_be_undone_is_said_kindly(known: World) -> None:
     forgotten = known.run("forget 2")
     known.press(forgotten, "Undo")
-    assert str(known.press(forgotten, "Undo")) == "That was taken back already."
+    assert str(known.press(forgotten, "Undo")) == "That was already undone."
     forgotten = known.run("forget 2")
     known.memory.remember("Baker", key="role", category="work_context")
-    assert "can no longer be taken back" in str(known.press(forgotten, "Undo"))
+    assert "can no longer be undone" in str(known.press(forgotten, "Undo"))
     forgotten = known.run("forget 3")
     known.memory.erase(known.memory.numbered(3).id)
-    assert "can no longer be taken back" in str(known.press(forgotten, "Undo"))
-    assert str(known.run("undo run-nonsense")) == "There is nothing to take back."
+    assert "can no longer be undone" in str(known.press(forgotten, "Undo"))
+    assert str(known.run("undo run-nonsense")) == "There is nothing to undo."
     assert "For example: /memory undo 12" in str(known.run("undo the thing"))
 
 
@@ -525,8 +525,8 @@ def test_U1_what_can_no_longer_be_undone_is_said_kindly(known: World) -> None:
 
 def test_P7_pause_resume_and_incognito_say_what_they_mean_and_may_be_repeated(known: World) -> None:
     for command, mode, first, second in (
-        ("pause", "paused", "Memory is paused.", "Memory is paused already."),
-        ("incognito", "incognito", "You are incognito now.", "You are incognito already."),
+        ("pause", "paused", "Memory is paused.", "Memory is already paused."),
+        ("incognito", "incognito", "You are incognito now.", "You are already incognito."),
         ("resume", "on", "Memory is on again.", "Memory is on."),
     ):
         assert str(known.run(command)).startswith(first) and known.memory.mode == mode
@@ -541,7 +541,7 @@ def test_P7_pause_resume_and_incognito_say_what_they_mean_and_may_be_repeated(kn
 def test_P7_the_person_sees_and_removes_their_own_while_nothing_is_kept(known: World, mode: str) -> None:
     before = str(known.run("")).split("\n")
     known.run(mode)
-    state = "Paused: nothing new is kept." if mode == "pause" else "Incognito: only you see this."
+    state = "Paused: nothing new is stored." if mode == "pause" else "Incognito: only you see this."
     page = known.run("")
     assert state in str(page) and [line for line in str(page).split("\n") if not line.startswith(state[:6])] == before
     assert 3 in numbers(known.run("search tea")) and numbers(known.run("why green tea")) == [3]
@@ -582,9 +582,9 @@ def test_P7_where_memory_is_switched_off_it_says_so(tmp_path: Path) -> None:
         app.identities.memory(ME).remember("Drinks tea")
     with recollect.open(tmp_path, clock=clock, enabled=False) as app:
         off = World(tmp_path, clock, app)
-        assert "Memory is switched off here" in str(off.run("")) and "Drinks tea" in str(off.run(""))
+        assert "Memory is turned off here" in str(off.run("")) and "Drinks tea" in str(off.run(""))
         for command in ("pause", "resume"):
-            assert "switched off here for everybody" in str(off.run(command))
+            assert "turned off here for everyone" in str(off.run(command))
         assert "cannot be changed" in str(off.run("reminders off"))
         assert "nothing can be linked" in str(off.run("link"))
         assert str(off.run("forget 1")).startswith("Forgotten.")
@@ -600,12 +600,12 @@ def test_U1_clear_tells_what_goes_and_asks_again_if_memory_changed(known: World)
     again = known.press(page, "Erase everything")
     assert "changed since I asked" in str(again) and "• 7 memories" in str(again) and len(known.memory.read()) == 9
     done = known.press(again, "Erase everything")
-    assert str(done).startswith("Everything is erased.\n• 9 memories and messages, old ones too\n")
+    assert str(done).startswith("Everything is erased.\n• 9 memories and messages, including old ones\n")
     assert "cannot be undone" in str(done) and known.memory.read(status="all") == []
     assert "I don't remember anything about you yet." in str(known.press(again, "Erase everything"))
     for command in ("", "clear", "search tea", "undo", "forget 3"):
         assert "tea" not in str(known.run(command)).replace("“tea”", "")
-    assert "There is nothing to take back." in str(known.run("undo"))
+    assert "There is nothing to undo." in str(known.run("undo"))
 
 
 def test_U1_a_bare_yes_or_a_made_up_one_clears_nothing(known: World) -> None:
@@ -637,7 +637,7 @@ def test_U1_for_a_person_without_a_memory_commands_are_friendly_and_create_nothi
     assert not world.folder.exists() or os.listdir(world.folder) == []
     assert str(world.run("forget tea")).startswith("I don't remember anything about you yet.")
     world.run("pause")
-    assert world.memory.mode == "paused" and "Paused: nothing new is kept." in str(world.run(""))
+    assert world.memory.mode == "paused" and "Paused: nothing new is stored." in str(world.run(""))
 
 
 class FailingStore(MemoryStore):
@@ -675,7 +675,7 @@ class _FailingUser(MemoryUser):
 
 @pytest.mark.parametrize(
     ("error", "told"),
-    [(StoreBusyError, "busy or out of reach"), (StoreReadOnlyError, "not changed"), (StoreFullError, "no room left"),
+    [(StoreBusyError, "busy or cannot be reached"), (StoreReadOnlyError, "read-only"), (StoreFullError, "no space left"),
      (StoreError, "cannot be opened")],
 )  # fmt: skip
 def test_U1_a_store_that_fails_is_told_in_plain_words_and_nothing_is_lost(
@@ -706,10 +706,10 @@ def test_R8_an_export_that_fails_leaves_no_file_behind(tmp_path: Path, monkeypat
         world = World(Path(), clock, app)
         world.memory.remember("Drinks green tea")
         store.failing, store.reads_too = StoreBusyError(), True
-        assert "busy or out of reach" in str(world.run("export")) and os.listdir(tmp_path) == []
+        assert "busy or cannot be reached" in str(world.run("export")) and os.listdir(tmp_path) == []
         store.failing = None
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-        assert "cannot be opened just now" in str(world.run("export"))
+        assert "cannot be opened right now" in str(world.run("export"))
 
 
 def test_U1_a_damaged_store_is_left_as_it_is(known: World) -> None:
@@ -814,12 +814,12 @@ def test_U2_two_channels_are_linked_by_a_code_that_both_confirm(known: World) ->
     assert "Drinks" not in str(asked) and "Lviv" not in str(waiting), "nothing of what the other remembers"
     assert str(known.run("/memory link")) == str(waiting), "a code is no answer to a question"
     half = known.press(asked, "Yes", TERMINAL)
-    assert "Now say yes on Telegram, too" in str(half) and known.commands(TERMINAL).waiting() is None
+    assert "Now say yes on Telegram too" in str(half) and known.commands(TERMINAL).waiting() is None
     done = known.press(looked_at(waiting), "Yes")
     assert "this channel and the terminal share one memory now" in str(done) and "until 14 Mar 2026" in str(done)
     assert str(known.run("", TERMINAL)) == str(known.run("")) and "Lives in Lviv" in str(known.run(""))
     assert known.commands().waiting() is None and known.commands(TERMINAL).waiting() is None
-    assert "share one memory already" in str(known.run(f"link {_code(known.run('link new'))}", TERMINAL))
+    assert "already share one memory" in str(known.run(f"link {_code(known.run('link new'))}", TERMINAL))
 
 
 @pytest.mark.parametrize("who", [ME, TERMINAL])
@@ -859,7 +859,7 @@ def test_U2_choices_offered_before_a_link_touch_nothing_of_the_other_memory(worl
     before = remembered(world.memory)
     assert "changed since" in str(world.press(forget, "Forget these 3", TERMINAL))
     assert "changed since" in str(world.press(clear, "Erase everything", TERMINAL))
-    assert "There is no #4." in str(world.press(back, "Bring it back", TERMINAL))
+    assert "There is no #4." in str(world.press(back, "Restore it", TERMINAL))
     assert remembered(world.memory) == before
 
 
@@ -883,12 +883,12 @@ def test_U2_a_confirmation_is_for_one_memory_even_if_another_is_as_long(world: W
 
 def test_U2_codes_that_do_not_work_say_why(known: World) -> None:
     code = _code(known.run("link"))
-    assert "of this very channel" in str(known.run(f"link {code}"))
+    assert "from this channel" in str(known.run(f"link {code}"))
     assert "doesn't look like a code" in str(known.run("link hello", STRANGER))
     known.clock.tick(seconds=601)
-    assert "no longer good" in str(known.run(f"link {code}", TERMINAL))
+    assert "has expired" in str(known.run(f"link {code}", TERMINAL))
     code = _code(known.run("link new"))
-    assert "nothing was linked" in str(known.run("link no")) and "Nothing was waiting" in str(known.run("link no"))
+    assert "nothing was linked" in str(known.run("link no")) and "No link was pending" in str(known.run("link no"))
     assert "used or withdrawn" in str(known.run(f"link {code}", TERMINAL))
     code = _code(known.run("link new"))
     asked = known.run(f"link {code.replace('-', ' ')}", TERMINAL)
@@ -898,7 +898,7 @@ def test_U2_codes_that_do_not_work_say_why(known: World) -> None:
     for _ in range(5):
         known.run("link K7QM2-XWDPA", STRANGER)
     assert str(known.run("link K7QM2-XWDPA", STRANGER)) == "Too many wrong codes. Try again in 15 minutes."
-    assert "Nothing waits to be linked" in str(known.run("link yes"))
+    assert "No link is pending" in str(known.run("link yes"))
 
 
 # elsewhere

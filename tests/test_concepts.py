@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recollect.search import concepts, thesaurus
-from recollect.search.concepts import related
+from recollect.search.concepts import related_stems
 from recollect.search.thesaurus import COMPANION, FORM, GENERAL, INSTANCE, MOST, SAME
 from recollect.text import fold, folded_words, stem
 
@@ -24,7 +24,7 @@ LANGUAGES = ("en", "de", "fr", "es", "uk")
 
 def weight(word: str, other: str, language: str = "en") -> float:
     """How strongly one word brings another along, 0 if not at all."""
-    return dict(related(stem(fold(word), language), language)).get(stem(fold(other), language), 0.0)
+    return dict(related_stems(stem(fold(word), language), language)).get(stem(fold(other), language), 0.0)
 
 
 def vocabulary(language: str) -> set[str]:
@@ -134,13 +134,13 @@ def test_related_in_other_languages(language: str, word: str, other: str, expect
 
 
 def test_unknown_words_have_no_relatives() -> None:
-    assert related("xyzzy") == [] and related("") == [] and related("sister", "cjk") == []
+    assert related_stems("xyzzy") == [] and related_stems("") == [] and related_stems("sister", "cjk") == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_answer_is_ordered_short_and_about_other_words(language: str) -> None:
     for word in vocabulary(language):
-        answer = related(word, language)
+        answer = related_stems(word, language)
         others = [other for other, _ in answer]
         weights = [one for _, one in answer]
         assert word not in others and len(set(others)) == len(others) <= MOST
@@ -150,9 +150,9 @@ def test_every_answer_is_ordered_short_and_about_other_words(language: str) -> N
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_forms_and_synonyms_hold_both_ways(language: str) -> None:
     for word in vocabulary(language):
-        for other, there in related(word, language):
+        for other, there in related_stems(word, language):
             if there >= SAME:
-                assert dict(related(other, language)).get(word) == there, (word, other)
+                assert dict(related_stems(other, language)).get(word) == there, (word, other)
 
 
 def test_every_word_of_the_file_is_one_lower_case_word_and_no_line_stands_twice() -> None:

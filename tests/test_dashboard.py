@@ -296,7 +296,7 @@ def test_U3_the_command_line_tells_the_figures(tmp_path: Path) -> None:
         with app.queue() as queue:
             queue.put(Task(name="extract"))
     told = run("--days", "30", "--tenant", "default")
-    assert "1 users: 2 calls, 50.0% answered" in told and re.search(r"recall_facts +2 +50.0% +3", told)
+    assert "1 users: 2 calls, 50.0% successful" in told and re.search(r"recall_facts +2 +50.0% +3", told)
     assert "Queue: 1 waiting since" in told
     assert json.loads(run("--json"))["calls"] == 3 and json.loads(run("--json", "--tenant", "acme"))["calls"] == 1
 
@@ -376,13 +376,13 @@ def test_U6_the_dashboard_shows_every_figure_and_a_table_for_each_chart(where: s
 def test_U6_empty_pages_say_so(where: str) -> None:
     with recollect.open(where) as app, visiting(app) as [visit]:
         seen = visit.seen("operator?days=30")
-        assert "No tool was called in these 30 days" in seen and "Success —" in seen and "Calls 0" in seen
+        assert "No tool was called in the last 30 days" in seen and "Success —" in seen and "Calls 0" in seen
         assert 'class="chart"' not in visit.get("operator?days=30")
         assert "No tool was called today" in visit.seen("operator?days=1")
-        assert "Nobody has a memory yet" in visit.seen("operator/users")
-        assert "Nobody whose id begins with x" in visit.seen("operator/users?q=x")
+        assert "There are no users yet" in visit.seen("operator/users")
+        assert "There are no users whose id begins with x" in visit.seen("operator/users?q=x")
         seen = visit.seen("operator/queue")
-        assert "No job was done of late" in seen and "Nothing was given up" in seen
+        assert "No jobs were done recently" in seen and "There are no failed jobs" in seen
 
 
 def test_U6_who_cannot_be_read_is_told_and_the_others_are_counted(tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_U6_a_page_does_not_wait_until_everyone_is_counted(tmp_path: Path, monke
     monkeypatch.setattr(operator_views, "SECONDS", 0.0)
     with recollect.open(tmp_path) as app, visiting(app) as [visit]:
         first = visit.get("operator?days=30")
-        assert "Still counting: 2 of 3 users to go" in first and "data-again" in first
+        assert "Still counting: 2 of 3 users left" in first and "data-again" in first
         visit.get("operator?days=30")
         assert "Still counting" not in visit.get("operator?days=7") and "Calls 3" in visit.seen("operator?days=90")
 
@@ -423,9 +423,9 @@ def test_R4_U6_operators_see_nothing_of_other_tenants(where: str) -> None:
             dead = {job.user_id: job.id for job in queue.dead()}
         with visiting(app, "default", "acme") as [ours, theirs]:
             seen = ours.seen("operator?days=30")
-            assert "Calls 1" in seen and "Users 1" in seen and "theirs_only" not in seen and "Jobs given up 2" in seen
+            assert "Calls 1" in seen and "Users 1" in seen and "theirs_only" not in seen and "Jobs failed 2" in seen
             seen = theirs.seen("operator?days=30")
-            assert "Calls 2" in seen and "Users 1" in seen and "ours_only" not in seen and "Jobs given up 1" in seen
+            assert "Calls 2" in seen and "Users 1" in seen and "ours_only" not in seen and "Jobs failed 1" in seen
             assert "ann" in theirs.seen("operator/users") and "bob" not in theirs.seen("operator/users")
             seen = theirs.seen("operator/queue")
             assert "late for ann" in seen and "bob" not in seen and "everyone" not in seen
@@ -474,9 +474,9 @@ def test_R7_U6_an_operator_erases_a_user_who_asks_for_it(where: str) -> None:
         with visiting(app, "default") as [visit]:
             link = re.findall(r'href="/console/(operator/users/erase[^"]*)"', visit.get("operator/users"))[0]
             asked = visit.get(html.unescape(link))
-            assert "Type the id" in asked and html.escape(odd, quote=False) in asked.replace("&#34;", '"').replace(
-                "&#39;", "'"
-            )
+            assert "Type the user's id" in asked and html.escape(odd, quote=False) in asked.replace(
+                "&#34;", '"'
+            ).replace("&#39;", "'")
             for typed in ("", odd + " ", odd.upper(), "ann"):
                 visit.post("operator/users/erase", 422, user=odd, typed=typed)
             assert app.user(odd).exists
@@ -502,7 +502,7 @@ def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
         code, _ = Login(app.keys).link(None, operator=True, read_only=True)
         with visiting(app, code=code) as [visit]:
             page = visit.get("operator/queue")
-            assert "extract for ann" in text_of(page) and "Try again" not in page
+            assert "extract for ann" in text_of(page) and "Retry" not in page
             assert "ann" in visit.seen("operator/users") and "Erase" not in visit.seen("operator/users")
             visit.get("operator/users/erase?user=ann", 403)
             for path, fields in (
@@ -527,7 +527,7 @@ def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch
             seen = theirs.seen("operator/queue")
             assert "the latest 2 of 3" in seen and seen.count("late for") == 2 * 3
             [name] = re.findall(r'action="/console/(operator/queue/[^"]+)"', page)
-            assert "It begins anew" in text_of(ours.post(name, do="retry"))
+            assert "Queued again" in text_of(ours.post(name, do="retry"))
             ours.post(name, 404, do="retry")
             with app.queue() as queue:
                 assert queue.metrics("default").waiting == 1 and queue.metrics("acme").dead == 3

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from recollect.errors import ConfigError, EmbedderError, MissingExtraError, RecollectError
-from recollect.search.embedders.embedder import Embedder, as_vectors, check_embedder, normalised, pack, unpack
+from recollect.search.embedders.embedder import Embedder, as_vectors, check_embedder, normalise_rows, pack, unpack
 from recollect.search.embedders.http import HttpEmbedder
 from recollect.search.embedders.onnx import OnnxEmbedder, package_embedder
 from recollect.search.embedders.opening import open_embedder
@@ -56,7 +56,7 @@ class TestWhatIsChecked:
     def test_S2_rows_are_brought_to_length_one(self) -> None:
         rows = check_embedder(Own([[3, 4], [0, 0]])).embed(["a", "b"])
         assert rows.dtype == np.float32 and rows.tolist() == [[0.6000000238418579, 0.800000011920929], [0, 0]]
-        assert normalised(np.full((1, 4), 1e30, np.float32)).tolist() == [[0.5] * 4]
+        assert normalise_rows(np.full((1, 4), 1e30, np.float32)).tolist() == [[0.5] * 4]
         assert check_embedder(Own(None)).embed([]).shape == (0, 2)
 
     @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ class TestWhatIsChecked:
             ([1, 2], "row for each text"),
             ([[1, 2], [3]], "did not return a table of numbers"),
             ("words", "did not return a table of numbers"),
-            (None, "no table of numbers|row for each text"),
+            (None, "did not return a table of numbers|row for each text"),
             ([[1, 2, 3], [4, 5, 6]], "3 dimensions instead of 2"),
             ([[1, float("nan")], [1, 2]], "not finite"),
             ([[1, float("inf")], [1, 2]], "not finite"),
@@ -191,7 +191,10 @@ class TestHttp:
             (Reply(200, b'{"data": [1, 2]}'), "other fields"),
             (Reply(200, b'{"data": [{}, {}]}'), "no embedding"),
             (Reply(200, b'{"data": [{"embedding": [1]}, {"embedding": [1, 2]}]}'), "different sizes"),
-            (Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'), "otherwise"),
+            (
+                Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'),
+                "numbered differently",
+            ),
             (Reply(200, b'{"data": [{"embedding": "zebra!"}, {"embedding": "?"}]}'), "other fields"),
             (Reply(200, b'{"data": [{"embedding": "AAA="}, {"embedding": "AAA="}]}'), "other values"),
             (
@@ -515,7 +518,7 @@ class TestRealWeights:
 
 def test_S2_errors_of_embedders_are_ours() -> None:
     assert issubclass(EmbedderError, RecollectError)
-    assert "search goes on" in str(EmbedderError())
+    assert "search continues" in str(EmbedderError())
     embedder: Embedder = HashEmbedder(8)  # what a user's own must have, and no more
     with pytest.raises(EmbedderError):
         as_vectors(embedder.embed(["a"]), 2, 8, embedder.name)

@@ -492,7 +492,7 @@ def test_W1_U4_who_calls_is_found_out_beside_the_loop(gate: Gate) -> None:
     class Slow:
         def caller(self, headers: Any) -> RejectedCaller:
             gate.pass_by()
-            return RejectedCaller(401, "a bearer token is needed")
+            return RejectedCaller(401, "a bearer token is required")
 
     async def main() -> None:
         door, sent = Mcp(recollect.open(MemoryStore()), Slow(), []), list[Any]()

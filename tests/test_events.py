@@ -17,7 +17,7 @@ from recollect import AsyncMemory, Config, ExtractionRun, Interaction, InvalidIn
 from recollect.errors import StoreCorruptError
 from recollect.memory import interaction_log
 from recollect.records import INTERACTION_KINDS
-from recollect.surfaces.cli import interaction_commands as _events  # noqa: F401  (its commands)
+from recollect.surfaces.cli import extraction, interaction_commands, memory_commands  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import T0, extraction_run, interaction
@@ -232,10 +232,10 @@ def test_U3_events_are_imported_whole_or_with_skip_bad(cli: Cli, tmp_path: Path)
     assert taken.stdout == "3 stored, 2 skipped.\n" and "line 6: event" in taken.stderr
     told = cli.json("events", "import", "-", "--skip-bad", stdin=good + '{"kind": "save", "title": "new"}\n{}\n')
     assert (told["stored"], told["known"]) == (1, 3) and [row["line"] for row in told["skipped"]] == [5]
-    assert cli("events", "import", "-", stdin=good).stdout == "0 stored, 3 known already.\n"
+    assert cli("events", "import", "-", stdin=good).stdout == "0 stored, 3 already known.\n"
     assert cli("events", "import", "-", stdin="\n").stdout == "0 stored.\n"
     many = cli("events", "import", "-", "--skip-bad", stdin="{}\n" * 25)
-    assert many.stderr.splitlines()[-1] == "… and 5 lines more (all of them with --json)"
+    assert many.stderr.splitlines()[-1] == "… and 5 lines more (use --json to see all)"
     assert "cannot read" in cli("events", "import", str(tmp_path / "none"), code=2).stderr
     assert len(cli.json("events", "list", "--limit", "0")) == 4
     cli("pause")
@@ -254,10 +254,10 @@ def test_U3_what_stands_before_the_name_holds_for_it(cli: Cli) -> None:
 
 def test_U3_runs_are_listed(cli: Cli) -> None:
     cli("runs", code=3)
-    assert cli("runs", "--all").stderr == "Nothing was extracted yet.\n"
+    assert cli("runs", "--all").stderr == "No extraction has run yet.\n"
     with recollect.open(cli.root) as app:
         app.user("me").report("save", title="x")
-        assert cli("runs").stderr == "Nothing was extracted yet.\n"
+        assert cli("runs").stderr == "No extraction has run yet.\n"
         done: dict[str, Any] = {"interactions_processed": 1200, "memories_written": 3, "memories_updated": 1}
         app.user("me").note_run(
             extraction_run("run-1", status="completed", tokens_used=18400, duration_ms=2300, **done)
@@ -308,7 +308,7 @@ def test_G3_one_damaged_database_does_not_hide_the_runs_of_others(cli: Cli, capl
         assert told == ["b"]
         assert len(app.runs()) == 2 and "cannot be read: StoreCorruptError" in caplog.text
     shown = cli("runs", "--all", code=4)
-    assert "b is left out" in shown.stderr and shown.stdout.count("completed") == 2
+    assert "b was skipped" in shown.stderr and shown.stdout.count("completed") == 2
     listed = cli.json("runs", "--all", code=4)
     assert (
         sorted(one["user"] for one in listed) == ["a", "b", "c"] and listed[-1]["user"] == "b" and listed[-1]["problem"]
@@ -334,9 +334,9 @@ def test_U3_G3_extraction_tells_what_it_does_and_what_was_asked_wrongly(cli: Cli
     dry = cli("extract", "--all", "--dry-run")
     assert "anna (dry run):\n  Remembered: location: Oslo" in dry.stdout and "1 memory written" in dry.stdout
     assert "nothing was changed" in dry.stderr and "tokens are in the ledger" not in dry.stderr
-    assert "leave out --user-id" in cli("extract", "--all", "--user-id", "anna", code=2).stderr
+    assert "combined with --user-id" in cli("extract", "--all", "--user-id", "anna", code=2).stderr
     wrong = cli("extract", "--user-id", "anna", "--date", "yesterday", code=2)
     assert "use YYYY-MM-DD" in wrong.stderr and "No model" not in wrong.stderr
     assert "no memory yet" in cli("extract", "--user-id", "nobody", code=3).stdout
     assert "Remembered: location: Oslo" in cli("extract", "--user-id", "anna").stdout
-    assert "There is no run of the kind x." in cli("runs", "--user", "anna", "--kind", "x").stderr
+    assert "There are no runs of kind x." in cli("runs", "--user", "anna", "--kind", "x").stderr

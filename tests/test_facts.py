@@ -150,7 +150,7 @@ def test_T4_recall_filters_by_type_and_query(call: Caller) -> None:
     assert [f["key"] for f in call("recall_facts", search_query="which programming language")["facts"]] == ["language"]
     assert call("recall_facts", search_query="chess", fact_types=["skill"])["count"] == 0
     assert call("recall_facts", limit=2)["count"] == 2
-    assert "not a type of facts" in call("recall_facts", fact_types=["colour"])["message"]
+    assert "is not a fact type" in call("recall_facts", fact_types=["colour"])["message"]
 
 
 def test_T4_update_of_an_unknown_fact_is_an_error(call: Caller) -> None:

@@ -548,7 +548,7 @@ def test_a_writer_that_waits_too_long_says_so_and_loses_nothing(
 def _pause_before_rename(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
     """Stop the next write of this memory where its file is written aside and not yet renamed."""
     reached, go_on = threading.Event(), threading.Event()
-    files = memory._person.files
+    files = memory._user_memory.files
     assert isinstance(files, files_module.DiskFiles)
     rename = files._rename
 
@@ -593,7 +593,7 @@ def test_F8_a_failing_thread_does_not_spoil_what_another_is_writing(
         memory = app.user("u1")
         memory.remember("Likes tea")
         failing, in_the_middle, put_right = threading.Event(), threading.Event(), threading.Event()
-        roll_back = memory._person.known.roll_back
+        roll_back = memory._user_memory.cache.roll_back
 
         def slow_roll_back() -> None:
             failing.set()
@@ -612,7 +612,7 @@ def test_F8_a_failing_thread_does_not_spoil_what_another_is_writing(
         thread = threading.Thread(target=work)
         thread.start()
         with monkeypatch.context() as patched:
-            patched.setattr(memory._person.known, "roll_back", slow_roll_back)
+            patched.setattr(memory._user_memory.cache, "roll_back", slow_roll_back)
             with pytest.raises(NotFoundError):
                 memory.forget("nothing of that name")
         put_right.set()

@@ -394,7 +394,7 @@ def test_R7_erasing_reaches_every_file(desk: Desk) -> None:
     _gone, receipt = desk.memory.erase_topic("incident")
     assert receipt is not None and receipt.places["lines of MEMORY.md"] == 1
     assert receipt.places["lines of daily notes"] == 1
-    desk.memory._person.user.close()
+    desk.memory._user_memory.user.close()
     for path in desk.folder.rglob("*"):
         if path.is_file():
             content = path.read_bytes()

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.search.highlight import excerpt, marks
+from recollect.search.highlight import excerpt, match_spans
 
 
 def marked(text: str, query: str, code: str = "") -> list[str]:
-    return [text[begin:end] for begin, end in marks(text, query, code)]
+    return [text[begin:end] for begin, end in match_spans(text, query, code)]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ _TEXTS = st.text(
 @example("´tea´", "tea")
 @example("ŉ ǆ ﷺ ㍿", "x")
 def test_spans_are_in_order_and_within_the_text(text: str, query: str) -> None:
-    for spans in (marks(text, query), marks(text, text), marks(text, f"{query} {text[5:20]}")):
+    for spans in (match_spans(text, query), match_spans(text, text), match_spans(text, f"{query} {text[5:20]}")):
         borders = [place for span in spans for place in span]
         assert borders == sorted(borders)
         assert all(begin < end for begin, end in spans)
@@ -97,7 +97,7 @@ def test_spans_are_in_order_and_within_the_text(text: str, query: str) -> None:
 
 def test_a_long_text_is_cut_around_the_first_match() -> None:
     text = "many words " * 30 + "about tea and biscuits " + "and more of them " * 30
-    shown, spans = excerpt(text, marks(text, "tea biscuits"), 80)
+    shown, spans = excerpt(text, match_spans(text, "tea biscuits"), 80)
     assert len(shown) <= 80
     assert (shown[0], shown[-1]) == ("…", "…")
     assert [shown[begin:end] for begin, end in spans] == ["tea", "biscuits"]
@@ -116,7 +116,7 @@ def test_a_short_text_stays_and_a_text_without_a_match_begins_at_its_beginning()
 @example("t\n 茶eet茶ee茶茶\naet ", 16)
 @example("many words tea-" + "x" * 100, 20)
 def test_an_excerpt_keeps_to_its_size_and_marks_the_same(text: str, most: int) -> None:
-    found = marks(text, "tea 茶")
+    found = match_spans(text, "tea 茶")
     shown, spans = excerpt(text, found, most)
     assert len(shown) <= most
     assert all(0 <= begin < end <= len(shown) for begin, end in spans)

@@ -896,7 +896,7 @@ def test_U3_on_a_terminal_the_person_reads_what_will_be_joined(tmp_path: Path) -
     def run(*args: str) -> str:
         return CliRunner().invoke(app, [*args, "--root", str(tmp_path)]).output
 
-    assert "joined with nothing" in run("link", "status")
+    assert "is not linked" in run("link", "status")
     code = run("link", "show").split()[0]
     shown = run("link", "enter", code, "--as", "telegram:12345")
     assert "your terminal (nothing remembered yet)" in shown

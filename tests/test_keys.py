@@ -213,7 +213,7 @@ def _run(root: Path, *args: str, code: int = 0) -> Any:
 
 
 def test_U3_U5_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
-    assert "There is no key" in _run(tmp_path, "keys", "list").output
+    assert "There are no API keys" in _run(tmp_path, "keys", "list").output
     made = json.loads(
         _run(tmp_path, "keys", "create", "--tenant", "acme", "--scope", "admin", "--name", "site", "--json").stdout
     )
@@ -236,9 +236,9 @@ def test_U3_U5_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     [
         (["--listen", "0.0.0.0:0"], "--allow-host"),
         (["--listen", "0.0.0.0:0", "--allow-host", "memory.example.org"], "recollect keys create"),
-        (["--listen", "127.0.0.1:1", "--port", "2"], "without --listen"),
+        (["--listen", "127.0.0.1:1", "--port", "2"], "combined with --listen"),
         (["--database-url", "mysql://db"], "postgresql://"),
-        (["--database-url", "postgresql://db/memory"], "without --root"),
+        (["--database-url", "postgresql://db/memory"], "combined with --root"),
         (["--suite", "nothing"], "not one of"),
     ],
 )
@@ -252,7 +252,7 @@ def test_U3_U5_serve_tells_where_and_ends_politely(tmp_path: Path) -> None:
     assert process.stderr is not None
     with process.stderr as told:
         lines = [told.readline() for _ in range(7)]
-        assert "No key is needed" in lines[6] and str(tmp_path) in lines[0]
+        assert "No API key is needed" in lines[6] and str(tmp_path) in lines[0]
         where = lines[1].split()[1].removesuffix("/console")
         for path in ("/health/ready", "/docs", "/", "/v1/users", "/console"):
             assert httpx.get(where + path, follow_redirects=True).is_success

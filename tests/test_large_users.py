@@ -138,7 +138,7 @@ def lived(memory: Memory, clock: FrozenClock, steps: int = 40) -> None:
 
 def is_large(memory: Memory) -> bool:
     """Whether the last search loaded no index, as the database has the words."""
-    return memory._person.catalogue.is_large and not memory._person.catalogue.is_loaded
+    return memory._user_memory.index.is_large and not memory._user_memory.index.is_loaded
 
 
 def answers(memory: Memory, step: int = 1) -> list[Any]:
@@ -223,7 +223,7 @@ def test_P3_duplicates_are_recognised_without_loading_everything(
     assert isinstance(fresh.remember("Has a sister called Anna who lives in Berlin"), Duplicate)
     assert isinstance(fresh.remember("has a sister called Anna, who lives in Berlin."), Duplicate)
     written(fresh.remember("Has a brother called Otto who lives in Prague"))
-    assert fresh._person.catalogue.is_large and not fresh._person.catalogue.is_loaded
+    assert fresh._user_memory.index.is_large and not fresh._user_memory.index.is_loaded
 
 
 def test_R7_erasing_leaves_nothing_of_the_words(
@@ -282,7 +282,7 @@ def test_D2_who_grows_too_large_while_running_goes_over_in_steps_and_comes_back(
     for n in range(30):
         memory.note(f"number {n} {INVENTED[n]}")
     assert len(memory.search("number", limit=100)) == 30
-    assert memory._person.catalogue.is_loaded and sql("SELECT count(*) FROM memory_large") == [(0,)]
+    assert memory._user_memory.index.is_loaded and sql("SELECT count(*) FROM memory_large") == [(0,)]
     memory.note("number 30")
     progress = []
     while not is_large(memory):
@@ -308,7 +308,7 @@ def test_D2_a_new_process_never_loads_what_is_too_large(
     assert is_large(first)
     second = opened(20).user("u1")
     second.note("a first write, not a search")
-    assert not second._person.catalogue.is_loaded
+    assert not second._user_memory.index.is_loaded
     assert_same(second, opened(NEVER).user("u1"))
 
 
@@ -416,7 +416,7 @@ def test_D1_another_process_finds_it_and_is_found(opened: Callable[..., Recollec
         "    memory = app.user('u1')\n"
         "    memory.note('a quince from elsewhere')\n"
         "    assert len(memory.search('number')) == 5\n"
-        "    assert memory._person.catalogue.is_large and not memory._person.catalogue.is_loaded\n"
+        "    assert memory._user_memory.index.is_large and not memory._user_memory.index.is_loaded\n"
     )
     subprocess.run([sys.executable, "-c", program, postgres_url], check=True, timeout=120)
     assert contents(memory.search("quince")) == ["a quince from elsewhere"]
@@ -586,7 +586,7 @@ def test_F1_ranking_items_and_trends_load_nothing(opened: Callable[..., Recollec
     assert [(each.item, each.score) for each in found] == close_to([(each.item, each.score) for each in wanted])
     assert found[0].item == "gardening tips" and found[-1].item == "football news"
     app = opened(10)
-    assert app.trends(k=5) == [] and not app.user("u1")._person.catalogue.is_loaded
+    assert app.trends(k=5) == [] and not app.user("u1")._user_memory.index.is_loaded
 
 
 def test_S1_a_fact_with_another_key(opened: Callable[..., Recollect]) -> None:

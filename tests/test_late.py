@@ -133,7 +133,7 @@ def test_W1_the_queued_answer_of_a_suite_of_sentences_is_a_sentence(tmp_path: Pa
         with held(memory):
             result = suite.call("write_memory", _SAMPLES["write_memory"])
         assert result.status == "queued"
-        assert result.text == "write_memory takes longer than usual and is done in the background; do not repeat it"
+        assert result.text == "write_memory takes longer than usual and continues in the background; do not repeat it"
         assert [one.status for one in settled(app, suite)] == ["ok"]
 
 
@@ -188,11 +188,11 @@ def test_W1_who_waits_for_a_full_queue_in_vain_is_told_that_nothing_is_certain(t
         memory = app.user("u1")
         memory.note("exists")
         impatient = [replace(one, timeout=0.05) for one in tools_of(["notes"])]
-        suite = Suite(memory, impatient, patience=ReplyTimeouts(0.01, 0.01, Full()))
+        suite = Suite(memory, impatient, timeouts=ReplyTimeouts(0.01, 0.01, Full()))
         with held(memory):
             result = suite.call("memory_save", {"content": "Likes oolong"})
             assert (result.status, result.is_error) == ("timeout", True)
-            assert "look whether" in result.text or "nothing was done" in result.text
+            assert "check if" in result.text or "nothing was done" in result.text
 
 
 def test_W1_with_MEMORY_TOOL_ASYNC_false_a_reply_waits_as_long_as_the_tool_says(tmp_path: Path) -> None:
@@ -468,7 +468,7 @@ def test_W2_a_store_that_fails_twice_leaves_the_call_to_be_tried_again(monkeypat
         raise StoreFullError()
 
     with recollect.open(MemoryStore()) as app:
-        suite = Suite(app.user(7), tools_of(["notes"]), patience=ReplyTimeouts(0.01, 0.01, Keeps()))
+        suite = Suite(app.user(7), tools_of(["notes"]), timeouts=ReplyTimeouts(0.01, 0.01, Keeps()))
         monkeypatch.setattr(Memory, "note", fails)
         monkeypatch.setattr(Memory, "history", fails)
         assert suite.call("memory_save", {"content": "Likes oolong"}).status == "queued"
@@ -494,7 +494,7 @@ def test_W1_a_question_that_takes_too_long_is_answered_when_it_is_asked_again(tm
         memory = app.user("u1")
         memory.note("exists")
         log = app.tools("u1")._log
-        suite = Suite(memory, [look_up, *tools_of(["notes"])], log=log, patience=app.tools("u1")._patience)
+        suite = Suite(memory, [look_up, *tools_of(["notes"])], log=log, timeouts=app.tools("u1")._timeouts)
         first = suite.call("look_up", {"what": "tea"})
         assert (first.status, first.is_error) == ("queued", False) and "again" in first.text
         second = suite.call("look_up", {"what": "tea"})  # joins the first, which still runs
@@ -522,7 +522,7 @@ def test_W1_an_answer_that_came_too_late_is_not_given_after_something_changed(tm
     with opened(str(tmp_path)) as app:
         memory = app.user("u1")
         memory.note("exists")
-        suite = Suite(memory, [look_up, *tools_of(["notes"])], patience=app.tools("u1")._patience)
+        suite = Suite(memory, [look_up, *tools_of(["notes"])], timeouts=app.tools("u1")._timeouts)
         assert suite.call("look_up").status == "queued"
         going.set()
         suite.call("memory_save", {"content": "Likes oolong"})
@@ -532,5 +532,5 @@ def test_W1_an_answer_that_came_too_late_is_not_given_after_something_changed(tm
 
 def test_W1_a_search_has_the_time_of_the_embedder_on_top(tmp_path: Path) -> None:
     with opened(str(tmp_path), embedder=HashEmbedder(), embedder_timeout_ms=700) as app:
-        patience = app.tools("u1")._patience
-        assert patience is not None and (patience.reads, patience.writes) == (0.73, 0.03)
+        timeouts = app.tools("u1")._timeouts
+        assert timeouts is not None and (timeouts.reads, timeouts.writes) == (0.73, 0.03)

@@ -346,7 +346,7 @@ def test_U4_errors_are_told_in_the_way_of_the_protocol(shared: Web, mode: str) -
                 assert error.value.code == -32602
             with pytest.raises(MCPError, match="there is no prompt 'sing'"):
                 await client.get_prompt("sing")
-            with pytest.raises(MCPError, match="remember_this needs text"):
+            with pytest.raises(MCPError, match="remember_this requires the argument text"):
                 await client.get_prompt("remember_this", {"text": " "})
 
     asyncio.run(check())
@@ -657,16 +657,16 @@ def test_U4_a_proxy_can_say_who_it_is(tmp_path: Path) -> None:
         (["--http", "8765", "--user", "me", "--user-header", "X-User"], "one of --user, --tokens and --user-header"),
         (["--http", "0.0.0.0:8765", "--user", "me"], "use --tokens"),
         (["--http", "[::]:8765", "--user", "me"], "use --tokens"),
-        (["--http", "0.0.0.0:8765", "--user-header", "X-User"], "see --behind-proxy"),
-        (["--http", "0.0.0.0:8765", "--user-header", "X-User", "--behind-proxy"], "with --allow-host"),
-        (["--http", "8765", "--user-header", "X User"], "no name of a header"),
-        (["--http", "8765", "--user", "me", "--behind-proxy"], "goes with --user-header"),
+        (["--http", "0.0.0.0:8765", "--user-header", "X-User"], "add --behind-proxy"),
+        (["--http", "0.0.0.0:8765", "--user-header", "X-User", "--behind-proxy"], "add --allow-host"),
+        (["--http", "8765", "--user-header", "X User"], "not a valid header name"),
+        (["--http", "8765", "--user", "me", "--behind-proxy"], "requires --user-header"),
         (["--http", "8765", "--tokens", "nowhere.txt"], "cannot read nowhere.txt"),
         (["--http", "port", "--user", "me"], "is not PORT or HOST:PORT"),
         (["--http", "99999", "--user", "me"], "is not PORT or HOST:PORT"),
-        (["--http", "no.such.host.invalid:8765", "--user", "me"], "no address of this machine"),
-        (["--tokens", "tokens.txt"], "goes with --http"),
-        (["--behind-proxy"], "goes with --http"),
+        (["--http", "no.such.host.invalid:8765", "--user", "me"], "not an address of this machine"),
+        (["--tokens", "tokens.txt"], "requires --http"),
+        (["--behind-proxy"], "requires --http"),
         (["--suite", "everything"], "is not one of"),
         (["--user", ""], "must have 1 to"),
     ],
@@ -689,7 +689,7 @@ def test_U4_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 def test_addresses() -> None:
     def told(text: str) -> tuple[str, int, bool, bool]:
         address = Address.parse(text)
-        return address.shown, address.port, address.is_loopback, address.is_any
+        return address.url_host, address.port, address.is_loopback, address.is_any
 
     assert told("8765") == ("127.0.0.1", 8765, True, False)
     assert told("127.0.0.9:1") == ("127.0.0.9", 1, True, False)
@@ -702,18 +702,18 @@ def test_addresses() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "there is no token"),
-        ("# nothing\n", "there is no token"),
+        ("", "contains no tokens"),
+        ("# nothing\n", "contains no tokens"),
         (ANN, "line 1: must be TOKEN USER"),
         (f"{ANN} a b c", "line 1: must be TOKEN USER"),
-        (f"{ANN} ann\n{ANN} ben", "line 2: this token is there already"),
+        (f"{ANN} ann\n{ANN} ben", "line 2: duplicate token"),
         (f"{ANN} ann nonsense", "is not one of"),
         ("short ann", "at least 16 characters"),
         ("тайна" * 8 + " ann", "at least 16 characters"),
         ("{", "not valid JSON"),
         (json.dumps({ANN: 5.5}), "must be text or an integer"),
         (json.dumps({ANN: {"user": "ann", "suites": [1]}}), "must be a list of names"),
-        (f'{{"{ANN}": "ann", "{ANN}": "ben"}}', "there twice"),
+        (f'{{"{ANN}": "ann", "{ANN}": "ben"}}', "duplicate name"),
     ],
 )
 def test_U4_a_wrong_token_file_is_refused(tmp_path: Path, text: str, says: str) -> None:

@@ -52,7 +52,7 @@ def test_T2_a_note_that_does_not_exist_is_a_clear_error(call: Caller, tool: str)
         assert result.status == "error"
         assert result.content == {
             "status": "error",
-            "message": f"there is no note '{note_id}'; memory_search tells the note_id of what is saved",
+            "message": f"there is no note '{note_id}'; memory_search lists the ids of notes",
         }
     assert call.suite.memory.read() == []
 

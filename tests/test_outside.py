@@ -346,7 +346,7 @@ def test_files_that_an_erasure_cannot_reach_are_told_as_left(
 
     monkeypatch.setattr(recollect.Recollect, "erase_user", with_files_left)
     told = " ".join(cli("erase", "--everything", "--yes", "--root", str(root)).stdout.split())
-    assert "nothing stays" not in told
+    assert "nothing is left" not in told
     assert "Erased 'me'. 2 files are left:" in told and "Delete the user's folder there." in told
     assert "2 files left" not in told
 
@@ -355,7 +355,7 @@ def test_yes_answers_only_a_question(root: Path, app: recollect.Recollect) -> No
     app.user("me").remember("Drinks oolong daily")
     lines = "/memory forget oolong\nyes\nyes\nno\n/memory search oolong\n"
     told = CliRunner().invoke(program, ["chat", "--root", str(root)], input=lines).stdout
-    assert "Forgotten." in told and "Taken back" not in told
+    assert "Forgotten." in told and "Undone" not in told
     assert [one.text for one in app.user("me").read(kind="fact")] == []
 
 

@@ -50,7 +50,7 @@ def fill(memory: Memory, clock: FrozenClock, number: int) -> None:
             if n % 5 == 0:
                 batch.note(f"Note number {n}")
     memory.report_many([{"kind": "reaction", "title": f"Item {n}", "value": "👍"} for n in range(number)])
-    with memory._person.write_beside() as tx:
+    with memory._user_memory.write_alongside() as tx:
         tx.log_calls(
             ToolCall(
                 id=new_id("call"),

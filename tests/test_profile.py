@@ -79,7 +79,7 @@ def test_T5_facts_of_other_chats_need_consent(app: recollect.Recollect) -> None:
     assert {one["key"] for one in work("recall_facts")["facts"]} == {"city"}
     assert work("recall_facts", search_query="heart condition")["count"] == 0
     refused = work.result("recall_facts_global", search_query="heart")
-    assert refused.status == "refused" and "not agreed" in refused.text
+    assert refused.status == "refused" and "not consented" in refused.text
     app.user(7).consent("across_chats")
     assert work("recall_facts_global", search_query="heart")["count"] == 1
     app.user(7).consent("across_chats", False)

@@ -463,7 +463,8 @@ def test_R8_export_and_import_count_the_same_archive_alike(root: Path, tmp_path:
     assert "3 written" in restored
     assert f"Restored: {held}." in restored
     again = flat(cli(other, "import", archive, "--yes", "--user", "me").stdout)
-    assert "0 written, 2 known already" in again  # what is forgotten is not remembered again
+    assert "0 written, 2 already known" in again  # what is forgotten is not remembered again
+    assert "Restored" not in again
 
 
 # reading deletes nothing

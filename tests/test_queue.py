@@ -70,8 +70,8 @@ def test_W5_all_queues_do_the_same(tmp_path: Path, connect: Open) -> None:
     seed = int(os.environ.get("RECOLLECT_SEED") or random.SystemRandom().getrandbits(32))
     print(f"RECOLLECT_SEED={seed}")
     chance, clock = random.Random(seed), FrozenClock()
-    keeping = Retention(done=timedelta(minutes=5), once=timedelta(minutes=20), dead=timedelta(minutes=10))
-    given: dict[str, Any] = {"clock": clock, "size": 30, "keeping": keeping}
+    retention = Retention(done=timedelta(minutes=5), once=timedelta(minutes=20), dead=timedelta(minutes=10))
+    given: dict[str, Any] = {"clock": clock, "size": 30, "retention": retention}
     with EmbeddedQueue(tmp_path, **given) as embedded:
         sides = [Side(queue) for queue in (MemoryQueue(**given), embedded, connect(**given))]
         for step in range(250):

@@ -438,7 +438,7 @@ def test_U3_rank_says_what_is_wrong_and_when_nothing_is_known(tmp_path: Path) ->
     assert wrong.exit_code == 2 and "line 2" in wrong.stderr
     assert "items[0]" in _run(tmp_path, "rank", "-", stdin='{"id": 1}\n').stderr
     assert "cannot read" in _run(tmp_path, "rank", str(tmp_path / "none")).stderr
-    assert "nothing to rank" in _run(tmp_path, "rank", "-", stdin="\n").stderr
+    assert "The list is empty" in _run(tmp_path, "rank", "-", stdin="\n").stderr
     as_given = _run(tmp_path, "rank", "-", stdin="b\na\n")
     assert as_given.stdout.splitlines()[1:] == ["    0    1  b", "    0    2  a"]
     assert as_given.stderr == "Nothing is known about you yet, so the order is as given.\n"

@@ -126,7 +126,7 @@ def check_index(memory: Memory, numbers: Sequence[int]) -> None:
 
 def unembedded(memory: Memory) -> int:
     """How many records still wait for their vector."""
-    with memory._person.user.read() as reader:
+    with memory._user_memory.user.read() as reader:
         return len(reader.unembedded("hash:64", kinds=("note", "message"), limit=1000))
 
 
@@ -172,7 +172,7 @@ def obey(tell: Tell, root: str, fifo: str, url: str | None, clock_days: float = 
 
     def save() -> None:
         search(memory, "anything")
-        memory._person.catalogue.save()
+        memory._user_memory.index.save()
 
     def limit_files(size: int) -> None:
         import resource
@@ -766,7 +766,7 @@ def write_and_save(tell: Tell, root: str, url: str | None, first: int, seed: int
         if chance.random() < 0.4:
             assert found(memory, word(3 * number)) == [sentence(number)]
         if chance.random() < 0.4:
-            memory._person.catalogue.save()
+            memory._user_memory.index.save()
         if chance.random() < 0.1:
             memory.rebuild_index()
 
@@ -810,7 +810,7 @@ def save_often(tell: Tell, root: str, first: int) -> None:
     for number in range(first, first + 25):
         written(memory.note(sentence(number)))
         assert found(memory, word(3 * number)) == [sentence(number)]
-        memory._person.catalogue.save()
+        memory._user_memory.index.save()
 
 
 def test_S3_processes_that_save_at_the_same_time_leave_a_good_snapshot(spawner: Spawner, root: Path) -> None:
@@ -854,7 +854,7 @@ def test_S3_a_disk_that_is_full_when_a_snapshot_is_saved_harms_no_search(
         with no_space_for_snapshots(monkeypatch) as refused:
             for number in range(6000, 6010):
                 written(memory.note(sentence(number)))
-                memory._person.catalogue.save()
+                memory._user_memory.index.save()
                 assert found(memory, word(3 * number)) == [sentence(number)]
             memory.rebuild_index()
             assert found(memory, word(3 * 6009)) == [sentence(6009)]
@@ -874,7 +874,7 @@ def fill_with_snapshots(tell: Tell, root: str) -> None:
     memory = app.user("u1")
     assert found(memory, word(0)) == [sentence(0)]
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-    memory._person.catalogue.save()
+    memory._user_memory.index.save()
     tell(found=found(memory, word(3)))
     memory.rebuild_index()
     tell(found=found(memory, word(3)))
@@ -1046,7 +1046,7 @@ def test_R7_who_is_saving_a_snapshot_meanwhile_does_not_bring_it_back(
 ) -> None:
     record = _with_secret(root)
     saving, go_on, real = threading.Event(), threading.Event(), os.fsync
-    slow = threading.Thread(target=lambda: other.user("u1")._person.catalogue.save(), daemon=True)
+    slow = threading.Thread(target=lambda: other.user("u1")._user_memory.index.save(), daemon=True)
 
     def fsync(fd: int) -> None:
         if threading.current_thread() is slow and os.readlink(f"/proc/self/fd/{fd}").endswith(".tmp"):
@@ -1112,7 +1112,7 @@ def test_R7_an_erased_user_has_no_index(folder: Path, url: str | None) -> None:
         app.erase_user("u1")
         assert not (folder / "u1").exists() and left(folder, traces(record)) == set()
         assert found(memory, word(3 * 7777)) == [] and found(app.user("u1"), word(3 * 7777)) == []
-        memory._person.catalogue.save()
+        memory._user_memory.index.save()
     assert not (folder / "u1").exists()
 
 

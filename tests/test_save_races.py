@@ -88,7 +88,7 @@ class Editor:
         self.data = path.read_bytes() + f"- {_TYPED}\n".encode()
         self.fd = -1
 
-    def write_beside(self) -> None:
+    def write_alongside(self) -> None:
         self.path.with_name("4913").write_bytes(self.data)
 
     def rename(self) -> None:
@@ -113,7 +113,7 @@ class Editor:
 
     def styles(self) -> dict[str, list[Callable[[], None]]]:
         return {
-            "renamed": [self.write_beside, self.rename],
+            "renamed": [self.write_alongside, self.rename],
             "in place": [self.truncate, self.write],
             "open early": [self.open, self.truncate, self.write_half, self.write],
         }

@@ -266,7 +266,7 @@ def check_answer(result: Result, tools: dict[str, Tool]) -> None:
     assert result.status in STATUSES
     assert len(result.text) <= MAX_OUTPUT
     result.text.encode("utf-8")
-    assert "went wrong inside" not in result.text, (result.tool, result.outcome)
+    assert "internal error" not in result.text, (result.tool, result.outcome)
     one = tools[result.tool]
     if one.json:
         told = json.loads(result.text)

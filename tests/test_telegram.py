@@ -235,7 +235,7 @@ def test_U2_a_reply_to_a_delivered_post_discusses_it_and_the_buttons_work(house:
     shown = ann.waits_for("Tokio or not?")
     assert shown.text == "Rust <async> & runtimes\nTokio or not?\nhttps://example.org/1"
     assert ann.presses("⭐ Save", shown).waits().text == "Saved."
-    assert ann.presses("⭐ Save", shown).waits().text == "You have saved this already."
+    assert ann.presses("⭐ Save", shown).waits().text == "You already saved this."
     begun = house.ask(ann, "I would pick tokio for that", reply_to=shown)
     assert begun.text.startswith("📖 Discussing: Rust <async> & runtimes")
     again = house.ask(ann, "And it is fast", reply_to=shown)
@@ -319,18 +319,20 @@ def test_U2_in_a_group_each_has_their_own_memory_and_nothing_private_is_shown(ho
     ]
     for command in ("/memory", "/memory@recollect_test_bot search salary", "/memory export", "/memory link", *sly):
         shown = house.ask(ann, command, group, thread=trains)
-        assert shown.text == "Your memory is private, so I show it to you alone."
+        assert shown.text == "Your memory is private, so I show it only to you."
         assert shown.buttons[0][0].url == "https://t.me/recollect_test_bot?start=memory"
     asked = house.ask(ann, "@recollect_test_bot what is my salary?", group, thread=trains)
     assert "90000" not in asked.text and "alone" in asked.text
     # a button is for the one it answers
-    assert ann.presses("Undo", other).waits().text == "This is for the person I answered. Ask me yourself."
+    assert (
+        ann.presses("Undo", other).waits().text == "This button is for the person I answered. Send me your own message."
+    )
     assert "everything" in house.memory(bo).show()
     bo.presses("Undo", other).waits()
     house.settle()
     assert "everything" not in house.memory(bo).show() and other.labels == []
     back = _from_bot(group)[-1]
-    assert ann.presses("Undo that", back).waits().text.startswith("This is for")
+    assert ann.presses("Undo that", back).waits().text.startswith("This button is for")
     house.press(bo, "Undo that", back)
     assert "everything" in house.memory(bo).show()
     # from the button in the group into the private chat; a link can do nothing else
@@ -350,7 +352,7 @@ def test_U2_a_model_that_fails_in_a_group_gives_nothing_away(tmp_path: Path) -> 
             house.ask(ann, "Remember that my salary is 90000")
             group = house.server.group("Trip", [ann])
             told = house.ask(ann, "@recollect_test_bot what is my salary?", group)
-            assert "90000" not in told.text and "tell it to you alone" in told.text
+            assert "90000" not in told.text and "tell it only to you" in told.text
             assert "90000" in house.ask(ann, "what is my salary?").text
 
 
@@ -393,7 +395,7 @@ def test_U2_anonymous_administrators_are_told_why(house: House) -> None:
     update = {"message_id": 1, "date": 1, "chat": group.json(), "text": "/discuss trains", "sender_chat": group.json()}
     update["from"] = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
     house.server.send_update("message", update)
-    assert "whose memory" in ann.waits_for("in the name of", chat=group).text
+    assert "whose memory" in ann.waits_for("as a group or a channel", chat=group).text
     assert list(house.app.users()) == []
 
 
@@ -501,7 +503,7 @@ def test_U2_captions_are_text_and_edits_are_heard(house: House) -> None:
     ann = house.person()
     assert GOT_IT in ann.private.wait_for_reply(ann.sends_photo("remember that this is my cat Tom")).text
     assert GOT_IT in ann.private.wait_for_reply(ann.sends_document("a.txt", b"x", "remember that I have a garden")).text
-    assert "only text" in ann.private.wait_for_reply(ann.sends_photo()).text
+    assert "only read text" in ann.private.wait_for_reply(ann.sends_photo()).text
     said = ann.says("remember that my favourite city is Kyvi")
     first = ann.private.wait_for_reply(said)
     ann.edits(said, "remember that my favourite city is Lviv")
@@ -756,7 +758,7 @@ def test_U2_a_bot_that_cannot_reach_telegram_waits_for_it_or_for_its_end(tmp_pat
         server.fail("setMyCommands", retry_after=1)
         with Bot(app, server.token, url=server.url) as bot:
             server.wait_until_listening()
-            with pytest.raises(InvalidInputError, match="started already"):
+            with pytest.raises(InvalidInputError, match="already started"):
                 bot.start()
         server.stop()
         bot = Bot(app, server.token, url=server.url)
@@ -772,7 +774,7 @@ def test_U2_a_bot_that_cannot_reach_telegram_waits_for_it_or_for_its_end(tmp_pat
         waiting.start()
         bot.wake()
         waiting.join(120)
-        assert [str(error) for error in problems] == ["Telegram was not reached"]
+        assert [str(error) for error in problems] == ["Telegram could not be reached"]
         bot.stop()
         with pytest.raises(InvalidInputError, match="title"):
             Post(id="x", title=" ")
@@ -900,7 +902,7 @@ def test_U2_by_webhook_with_a_secret(tmp_path: Path) -> None:
             assert "milk" in ann.private.wait_for_reply(said).text
     assert len(_from_bot(ann.private)) == 2
     with recollect.open(tmp_path) as app, server:
-        with pytest.raises(BotError, match="Telegram refuses that"):
+        with pytest.raises(BotError, match="Telegram rejected the request"):
             Bot(app, server.token, url=server.url, webhook_url="https://example.org/x", listen="127.0.0.1:0").start()
         for to, listen in ((url, "nowhere"), ("ftp://x", f"127.0.0.1:{port}")):
             with pytest.raises(InvalidInputError):
@@ -960,10 +962,10 @@ def test_U2_a_second_program_is_told_so_and_a_signal_ends_politely(tmp_path: Pat
         assert GOT_IT in ann.private.wait_for_reply(ann.says("remember that I like tea")).text
         with _program(server, tmp_path) as second:
             _, said = second.communicate(timeout=60)
-            assert second.returncode == 2 and said == "recollect: This bot is running already, on the same memories\n"
+            assert second.returncode == 2 and said == "recollect: this bot is already running on the same memories\n"
         with _program(server, tmp_path / "elsewhere") as third:
             _, said = first.communicate(timeout=60)
-            assert first.returncode == 2 and "Another program fetches the updates" in said
+            assert first.returncode == 2 and "another program is fetching the updates" in said
             assert server.token not in said and "tea" not in said
             with server.stall("sendMessage", times=1) as stall:
                 said_last = ann.says("remember that I like milk")

@@ -219,7 +219,7 @@ def test_T7_a_store_that_fails_for_good_does_not_keep_the_interpreter_from_endin
 from recollect.errors import StoreFullError
 from recollect.memory.user_memory import Person
 def fail(self): raise StoreFullError()
-Person.write_beside = fail
+Person.write_alongside = fail
 suite.call("memory_search", {"query": "tea"})
 """
     ran = _run(tmp_path, ending)

@@ -43,7 +43,7 @@ def fill(memory: Memory, clock: FrozenClock) -> None:
     memory.report("save", id="own", text="two\nlines")
     memory.note_run(extraction_run("run-1", status="failed", error="full", details={"n": 1}))
     memory.note_run(extraction_run("run-2", 13))
-    with memory._person.write_beside() as tx:
+    with memory._user_memory.write_alongside() as tx:
         tx.log_calls([tool_call("call-1")])
 
 
@@ -91,7 +91,7 @@ def test_R8_an_archive_comes_back_exactly_as_it_was(source: Memory, target: Memo
     report = target.import_(first)
     assert (report.format, report.skipped) == ("recollect", []) and report.written == len(source.read(status="all"))
     assert target.verify() == []
-    files = target._person.files.any_text()
+    files = target._user_memory.files.any_text()
     expected, got = everything(source), everything(target)
     assert got[:2] == expected[:2] and got[4] == expected[4]
     second = contents(target.export(tmp_path / "b.zip"))

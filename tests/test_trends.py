@@ -230,7 +230,7 @@ def test_U3_trends_are_shown_in_a_table(tmp_path: Path) -> None:
             app.user(f"u{number}").report("save", title="x", topics=topics, at=yesterday)
     nothing = _run(tmp_path, "trends")
     assert nothing.exit_code == 0 and nothing.stdout == ""
-    assert "Nothing is shared by 5 users who consented (recollect consent trends)" in nothing.stderr
+    assert "No topic was shared by 5 users in the 30 days before today." in nothing.stderr
     for number in range(12):
         assert _run(tmp_path, "consent", "trends", "--user", f"u{number}").exit_code == 0
     assert _run(tmp_path, "trends").stdout.splitlines() == ["users  topic", "  10+  rust", "   5+  golf"]

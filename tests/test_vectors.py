@@ -7,13 +7,13 @@ import pytest
 from numpy.typing import NDArray
 
 from recollect.search import vectors
-from recollect.search.embedders.embedder import normalised
+from recollect.search.embedders.embedder import normalise_rows
 from recollect.search.vectors import Vectors
 
 
 def rows(count: int, dimensions: int, seed: int = 1) -> NDArray[np.float32]:
     drawn = np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32)
-    return normalised(drawn)
+    return normalise_rows(drawn)
 
 
 @pytest.mark.parametrize("dimensions", [1, 3, 63, 64, 65, 384])
@@ -41,7 +41,7 @@ def test_S2_of_many_rows_the_nearest_are_exact_and_the_others_estimated(monkeypa
     held, table = Vectors(384), rows(3000, 384)
     query = rows(1, 384, seed=2)[0]
     table[500:510] = 0.8 * query + 0.2 * table[500:510]
-    table = normalised(table)
+    table = normalise_rows(table)
     held.add(table)
     found, exact = held.similarity(query), table @ query
     assert found.dtype == np.float32 and found.shape == (3000,)

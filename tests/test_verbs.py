@@ -14,7 +14,7 @@ import recollect
 from recollect import AsyncMemory, InvalidInputError, Memory, fields
 from recollect.client import RemoteMemory
 from recollect.memory import async_memory
-from recollect.surfaces.cli.verb_options import given_to, options_of
+from recollect.surfaces.cli.verb_options import options_of, verb_values
 from recollect.surfaces.http.schema import arguments_of
 from recollect.surfaces.http.verb_routes import VerbRoutes
 from recollect.verbs import ELSEWHERE, NOT_SENT, VERBS, Verb, verb
@@ -97,7 +97,7 @@ def test_a_declared_verb_has_options_on_the_command_line(motto: Verb) -> None:
     assert (topic.metavar, topic.help) == ("NAME", "The name of the fact, such as role.")
     assert (mood.default, mood.help) == ("--mood", "How it should sound.")
     assert (tags.default, *tags.param_decls) == ("--tag", "-t")
-    assert given_to(motto, {"topic": "work", "mood": None, "tags": ["a"]}) == {"topic": "work", "tags": ["a"]}
+    assert verb_values(motto, {"topic": "work", "mood": None, "tags": ["a"]}) == {"topic": "work", "tags": ["a"]}
 
 
 @pytest.mark.parametrize("declared", _ALL, ids=lambda one: one.name)

@@ -755,7 +755,7 @@ def test_calls_that_repeat_an_id_are_logged_each(app: recollect.Recollect, suite
     for _ in range(3):
         wire.answer(suite, _response("openai", ("memory_search", '{"query": "tea"}')), "openai")
     app.close()
-    with suite.memory._person.user.read() as reader:
+    with suite.memory._user_memory.user.read() as reader:
         assert len(list(reader.calls())) == 3
 
 
@@ -783,7 +783,7 @@ def test_a_tool_that_nobody_has_is_told(suite: Suite) -> None:
     response = _response("openai", ("memory_forget_all", "{}"), ("weather", "{}"), ("memory_search", '{"query": "x"}'))
     answered = wire.answer(suite, response, "openai", host_tools=["weather"])
     assert [call.name for call in answered.others] == ["weather"]
-    assert "there is no tool 'memory_forget_all'; there are memory_search" in answered.messages[0]["content"]
+    assert "there is no tool 'memory_forget_all'; the tools are memory_search" in answered.messages[0]["content"]
 
 
 def test_a_result_is_added_once_and_to_its_response(suite: Suite) -> None:

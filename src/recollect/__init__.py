@@ -5,7 +5,7 @@
     memory = recollect.open("data/memory").user("u1")
     memory.remember("Prefers concise summaries", category="preference")
 
-Importing the package loads nothing; each name below is loaded when it is first used.
+Importing the package loads nothing; each name is loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Composition: reads the settings, opens the store, hands out memories. Only this module names a backend."""
+"""The application: reads the settings, opens the store and returns memories. Only this module chooses a backend."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ LOGGER = logging.getLogger("recollect")
 _MOST_REMEMBERED = 256
 _MOST_DAYS = 366
 _MOST_INDEXED = 1_000_000
-"""Records in the indexes that are kept in memory, of all users together: half a gigabyte. One user's is kept anyway."""
+"""The maximum number of records in all loaded indexes: half a gigabyte. One user's index is always kept."""
 
 
 class Recollect:
-    """The memories of many users. Make it with `recollect.open`."""
+    """The memories of many users. Created by `recollect.open`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Recollect:
                 "clock", "must be a function that returns the time, such as recollect.times.utc_now"
             )
         check.check_instance("config", config, Config, "a recollect.Config")
-        # absolute from here on: a relative folder would follow the working directory to another memory
+        # absolute, because a relative folder would follow the working directory
         if isinstance(store, SqliteStore):
             config = replace(config, memory_dir=store.root)
         self.config = replace(config, memory_dir=config.memory_dir.absolute())
@@ -84,17 +84,17 @@ class Recollect:
         self._searched: OrderedDict[int, UserMemory] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
-        self._late: DeferredCalls | None = None
+        self._deferred_calls: DeferredCalls | None = None
         self._identities: Identities | None = None
         self._keys: ApiKeys | None = None
         self._queue_pool: Pool | None = None
         renew_after_forks(self, Recollect._renew)
 
     def user(self, user_id: str | int) -> Memory:
-        """The memory of one user. Nothing is created until something is stored."""
-        return Memory(self._person(check_user_id(user_id)))
+        """Return the memory of one user. Nothing is created until something is stored."""
+        return Memory(self._user_memory(check_user_id(user_id)))
 
-    def _person(self, name: str) -> UserMemory:
+    def _user_memory(self, name: str) -> UserMemory:
         with self._guard:
             person = self._people.get(name)
             if person is None:
@@ -119,19 +119,19 @@ class Recollect:
 
     @property
     def identities(self) -> Identities:
-        """Who is who on several channels: which user an identity is, and joining two of them by a one-time code."""
+        """The identities on all channels: their users, and linking two of them with a one-time code."""
         from recollect.identity.links import Identities, People
         from recollect.store.identities import IDENTITIES
 
         with self._guard:
             if self._identities is None:
-                people = People(self._person, self._remove_user, self.config, self._clock)
+                people = People(self._user_memory, self._remove_user, self.config, self._clock)
                 self._identities = Identities(self._service_tables(IDENTITIES), people)
             return self._identities
 
     @property
     def keys(self) -> ApiKeys:
-        """Who may use the HTTP API."""
+        """The API keys."""
         from recollect.store.keys import KEYS, ApiKeys
 
         with self._guard:
@@ -140,7 +140,6 @@ class Recollect:
             return self._keys
 
     def _service_tables(self, tables: Tables) -> ServiceTables:
-        """The tables of the service itself, which hold nobody's memory."""
         if isinstance(self._store, SqliteStore):
             from recollect.store.service_tables_sqlite import SqliteServiceTables
 
@@ -165,12 +164,12 @@ class Recollect:
         fixed_user: bool | None = None,
         wait: bool = False,
     ) -> Suite:
-        """The tools of these suites, or of all, over the memory of one user.
+        """Return the tools of these suites, or of all, over the memory of one user.
 
-        ``session`` is the conversation they are called in, ``chat`` the chat that it belongs to: facts learned in
-        one are not recalled in another by the facts suite. ``others`` are users who take part in it: what takes a
-        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one. With ``wait``, each call is waited for as
-        long as the tool says, rather than MEMORY_TOOL_TIMEOUT_MS.
+        ``session`` is the conversation, ``chat`` the chat it belongs to: the facts suite does not recall facts from
+        another chat. ``others`` are the other participants, whom tools with a ``user_id`` can reach; with
+        ``fixed_user`` no tool takes one. With ``wait``, a call may take the full timeout of its tool instead of
+        MEMORY_TOOL_TIMEOUT_MS.
         """
         from recollect.tools.catalog import tools_of
         from recollect.tools.suite import Suite
@@ -185,7 +184,7 @@ class Recollect:
             fixed_user=fixed_user,
             log=self._call_log(),
             telemetry=self._telemetry(),
-            patience=None if wait else self._patience(),
+            timeouts=None if wait else self._reply_timeouts(),
             clock=self._clock,
         )
 
@@ -194,18 +193,18 @@ class Recollect:
 
         with self._guard:
             if self._log is None:
-                self._log = CallLog(lambda name: self.user(name)._person, self.config, self._clock)
+                self._log = CallLog(lambda name: self.user(name)._user_memory, self.config, self._clock)
             return self._log
 
-    def _patience(self) -> ReplyTimeouts | None:
-        """How long a reply waits for a tool; None, as long as the tool says, if there is no queue or no wish for it."""
+    def _reply_timeouts(self) -> ReplyTimeouts | None:
+        """Return how long a reply waits for a tool; None (the tool's own timeout) without a queue or if turned off."""
         config = self.config
         if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
             return None
         from recollect.memory.search import load_search
         from recollect.tools.deferred import ReplyTimeouts
 
-        load_search()  # now, and not while a reply waits
+        load_search()  # now, so that no reply waits for it
         seconds = config.tool_timeout_ms / 1000
         embedding = 0.0 if self._embedding is None else config.embedder_timeout_ms / 1000
         return ReplyTimeouts(seconds + embedding, seconds, self._late_calls())
@@ -214,11 +213,11 @@ class Recollect:
         from recollect.work.deferred_calls import DeferredCalls
 
         with self._guard:
-            if self._late is not None:
-                return self._late
-            late = self._late = DeferredCalls(self.queue, self._tools_for)
+            if self._deferred_calls is not None:
+                return self._deferred_calls
+            late = self._deferred_calls = DeferredCalls(self.queue, self._tools_for)
         if resume and isinstance(self._store, SqliteStore) and (self._store.root / "queue.db").exists():
-            # what a process left that died; with PostgreSQL there are workers for that
+            # run the deferred calls of a dead process; with PostgreSQL, workers do that
             threading.Thread(target=late.resume_if_any, name="recollect-resume", daemon=True).start()
         return late
 
@@ -238,7 +237,7 @@ class Recollect:
             self._log.flush(name)
 
     def queue(self) -> Queue:
-        """Background work, kept beside the memories: in their folder, or in their PostgreSQL. Close it when done."""
+        """Open the job queue, which is in the folder or the PostgreSQL database of the memories. Close it after use."""
         if self.config.database_url:
             from recollect.work.distributed import DistributedQueue
 
@@ -249,7 +248,6 @@ class Recollect:
         return EmbeddedQueue(self.config.memory_dir, size=self.config.tool_queue_size, clock=self._clock)
 
     def _queue_connections(self) -> Pool:
-        """Those of all queues of this app, so that they are few, however often one is opened."""
         from recollect.store.postgres_connections import Pool, parse_url
         from recollect.work.distributed import POOL_SIZE
 
@@ -259,7 +257,7 @@ class Recollect:
             return self._queue_pool
 
     def worker(self, queue: Queue, *, concurrency: int = 4) -> Worker:
-        """Does what is in the queue, and what the schedule says. By the model of the settings, or by rules."""
+        """Return a worker that runs queued and scheduled jobs, with the configured model or by rules."""
         from recollect.work.deferred_calls import TOOL
         from recollect.work.jobs import Jobs, schedule
         from recollect.work.worker import Worker
@@ -270,7 +268,7 @@ class Recollect:
         return Worker(queue, handlers, concurrency=most, schedule=schedule(queue, self.config))
 
     def extractor(self) -> Extractor:
-        """What reads a day and says what to keep: the model of the settings, or the rules."""
+        """Return the extractor: the configured model or the rules."""
         config = self.config
         if config.model and not config.automated_fallback:
             from recollect.agents.tiers import without_fallback
@@ -294,39 +292,39 @@ class Recollect:
         return by_tiers([by_model(model) for model in (near, far) if model is not None])
 
     def _renew(self) -> None:
-        """In a forked child: another thread may have held it."""
+        """Replace the lock in a forked child: another thread may have held it."""
         self._guard = threading.Lock()
 
-    def _was_used(self, person: UserMemory) -> None:
-        """Keep the indexes of those who searched last, and put the others away: handles may be kept for long."""
+    def _was_used(self, memory: UserMemory) -> None:
+        """Keep the indexes of the users who searched last, and unload the others."""
         with self._guard:
-            known = id(person) in self._searched
-            self._searched[id(person)] = person
-            self._searched.move_to_end(id(person))
+            known = id(memory) in self._searched
+            self._searched[id(memory)] = memory
+            self._searched.move_to_end(id(memory))
             if known:
                 return
             left = []
-            total = sum(other.catalogue.size for other in self._searched.values())
+            total = sum(other.index.size for other in self._searched.values())
             while len(self._searched) > 1 and (len(self._searched) > _MOST_REMEMBERED or total > _MOST_INDEXED):
                 other = self._searched.popitem(last=False)[1]
-                total -= other.catalogue.size
+                total -= other.index.size
                 left.append(other)
         for other in left:
-            other.catalogue.close()
+            other.index.close()
 
     def users(
         self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
     ) -> Iterator[str]:
-        """The ids of everyone who has a memory here, in order.
+        """Yield the ids of all users who have a memory, in order, as they are stored.
 
-        Of all, or of a ``tenant``; only those that begin so (as the tenant knows them) and come ``after`` another, and
-        so many at most. They are the ids under which users are stored.
+        Optionally only those of a ``tenant``, with a prefix (within the tenant), ``after`` another id, and up to a
+        maximum number.
         """
         from recollect.store.keys import check_tenant
 
         for field, value in (("begins", begins), ("after", after)):
             if not isinstance(value, str) or (value and not value.isprintable()):
-                raise InvalidInputError(field, "must be text that an id could begin with")
+                raise InvalidInputError(field, "must be text that could be the beginning of an id")
         return self._store.users(
             tenant=None if tenant is None else check_tenant(check.check_line("tenant", tenant)),
             begins=begins,
@@ -341,9 +339,9 @@ class Recollect:
         limit: int = 20,
         unreadable: Callable[[str, StoreError], None] | None = None,
     ) -> list[tuple[str, ExtractionRun]]:
-        """How learning went, for everyone: user and run, the latest day first; of one kind or of all.
+        """Return the extraction runs of all users, latest day first, each with its user; of one kind or of all.
 
-        Of someone whose data cannot be read there are none: ``unreadable`` is told who and why, or else the log.
+        Users whose data cannot be read are skipped and reported to ``unreadable``, or else logged.
         """
         sort, most = check.check_optional_line("kind", kind), check.check_positive("limit", limit)
         found: list[tuple[str, ExtractionRun]] = []
@@ -359,10 +357,10 @@ class Recollect:
         return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:most]
 
     def metrics(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> UsageMetrics:
-        """How memories were used in the last days, today included: calls, success, latency, the queue. No content.
+        """Return usage metrics of the last days, including today: calls, success, latency, the queue. No content.
 
-        Of everyone, or of the users of one ``tenant``. Where each user has a file of their own, counting many for the
-        first time takes a while: after so many ``seconds`` it tells what it has, and the next time it goes on.
+        For all users, or those of one ``tenant``. Where each user has a separate file, the first count of many users
+        takes a while: after ``seconds`` it returns what it has, and the next call continues.
         """
         from recollect.store.keys import check_tenant
 
@@ -387,10 +385,10 @@ class Recollect:
             return None
 
     def trends(self, *, k: int = 5, days: int = 30, among: Iterable[str] | None = None) -> list[Trend]:
-        """Topics that at least ``k`` users share who consented to being counted ("trends"), most shared first.
+        """Return topics that at least ``k`` users share, most shared first. Only users who consented ("trends") count.
 
-        Of the last 7, 30, 90 or 365 days, today not included. Numbers are rounded down, and nobody is named. Of all
-        users, or ``among`` those of one tenant.
+        They are of the last 7, 30, 90 or 365 days, without today. Counts are rounded down, and no user is named.
+        ``among`` limits the users, for example to those of a tenant.
         """
         from recollect.memory.trends import find_trends
 
@@ -399,10 +397,10 @@ class Recollect:
         return find_trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
 
     def erase_user(self, user_id: str | int) -> Receipt:
-        """Remove a user and everything about them, everywhere."""
+        """Erase a user and everything about them, everywhere."""
         name = check_user_id(user_id)
-        is_theirs = self._lines_of(name)  # before it is forgotten which accounts are theirs
-        # first: a copy of what was joined with them must not outlive them, nor a joining go on
+        is_theirs = self._lines_of(name)  # before their identities are removed
+        # first: copies in linked memories must not outlive the user, and no link may continue
         linked, unfinished = self.identities.erase_user(name)
         for one in (name, *unfinished):
             if self._store.user(one).exists():
@@ -414,30 +412,30 @@ class Recollect:
         if beside := self.identities.erasure_pending + self.keys.erasure_pending:
             places[PENDING] = places.get(PENDING, 0) + beside
         if self._has_queue:
-            with self.queue() as queue:  # but for what a bot is doing just now: it may be this
+            with self.queue() as queue:  # except running jobs: this erasure may be one
                 jobs = queue.erase_jobs(lambda job: job.state != "running" and is_theirs(job))
             places |= {"jobs": places.get("jobs", 0) + jobs} if jobs else {}
         return Receipt(at=self._clock(), ids=(), places=places | linked)
 
     def _remove_user(self, name: str, unless: Callable[[], None] | None = None) -> dict[str, int]:
-        """Remove a user's memory and what waits to be done for them, unless the check under their lock raises."""
+        """Remove a user's memory and queued jobs, unless the check under their lock raises."""
         if self._log is not None:
             self._log.forget(name)
         with self._guard:
             person = self._people.pop(name, None)
         if person is not None:
-            person.catalogue.forget()
-        jobs, pending = self._erase_jobs(name)  # first: a job that is done later would bring the user back
+            person.index.forget()
+        jobs, pending = self._erase_jobs(name)  # first: a job that runs later would bring the user back
         folder = None if self._folder is None else self._folder / folder_name(name)
         if folder is not None and isinstance(self._store, SqliteStore) and self._store.root == self._folder:
-            folder = None  # the store's own, which removes it
+            folder = None  # the store removes its own folder
         removed: list[int] = []
 
         def under_lock() -> None:
             if unless is not None:
                 unless()
             if folder is not None:
-                # while the store keeps other writers out, or what they write would be deleted, or what is deleted read
+                # under the store's lock: otherwise new writes would be deleted, or deleted files read
                 removed.append(_remove_folder(folder))
 
         places = self._store.erase_user(name, None if unless is None and folder is None else under_lock)
@@ -450,10 +448,10 @@ class Recollect:
         return places | ({"jobs": jobs} if jobs else {})
 
     def _erase_elsewhere(self, name: str, topics: Sequence[Topic], cleared: bool) -> dict[str, int]:
-        """Something of a user was erased, or by topic, or all: remove what is kept of it outside of their memory."""
+        """Remove what is stored outside a user's memory after an erasure of records, of topics or of everything."""
         removed = {"kept answers": self.keys.forget_answers(name)}
-        if self._late is not None:
-            self._late.forget(name)
+        if self._deferred_calls is not None:
+            self._deferred_calls.forget(name)
         if (topics or cleared) and self._has_queue:
             from recollect.work.deferred_calls import TOOL
             from recollect.work.jobs import speaks_of
@@ -461,7 +459,7 @@ class Recollect:
             is_theirs = self._lines_of(name)
 
             def must_go(job: Job) -> bool:
-                # a tool call would bring back what was cleared; what a person says to a bot afterwards waits in line
+                # a tool call would bring back what was cleared; messages to a bot came after it and stay queued
                 return is_theirs(job) and ((cleared and job.name == TOOL) or speaks_of(job, topics))
 
             with self.queue() as queue:
@@ -469,7 +467,7 @@ class Recollect:
         return {place: number for place, number in removed.items() if number}
 
     def _lines_of(self, name: str) -> Callable[[Job], bool]:
-        """Tell whether a job is a user's: in their own line, or in one of the bot's that is theirs alone."""
+        """Return a function that tells if a job belongs to a user: in their own lane, or in their lane of a bot."""
         accounts = {known.identity for known in self.identities.all() if known.user_id == name}
         names = {one.name for one in accounts if one.channel == "telegram"}
         if name.startswith("telegram:"):
@@ -484,22 +482,22 @@ class Recollect:
 
     @property
     def _has_queue(self) -> bool:
-        """Whether there may be a queue. Who only looks makes no file for one."""
+        """Return True if there may be a queue. Checking does not create its file."""
         if isinstance(self._store, SqliteStore):
             return (self._store.root / "queue.db").exists()
         return bool(self.config.database_url)
 
     def _erase_jobs(self, name: str) -> tuple[int, bool]:
-        """Remove what waits to be done for a user, if there is a queue at all; and whether a log still holds it."""
+        """Remove a user's queued jobs. Return their number, and True if a log still holds them."""
         if not self._has_queue:
             return 0, False
         with self.queue() as queue:
             return queue.erase_user(name), queue.pending
 
     def close(self) -> None:
-        """Let go of files and connections. Memories in use open them again."""
-        if self._late is not None:
-            self._late.close()
+        """Close files and connections. Memories in use open them again."""
+        if self._deferred_calls is not None:
+            self._deferred_calls.close()
         if self._log is not None:
             self._log.close()
         if self._embedding is not None:
@@ -509,7 +507,7 @@ class Recollect:
             self._people.clear()
             self._searched.clear()
         for person in left:
-            person.catalogue.close()
+            person.index.close()
         if self._identities is not None:
             self._identities.close()
         if self._keys is not None:
@@ -545,12 +543,11 @@ def open(
     embedder: Embedder | str | None = None,
     **settings: Any,
 ) -> Recollect:
-    """Open a folder, a ``postgresql://`` address, or a store you made yourself.
+    """Open a folder, a ``postgresql://`` address, or a store of your own.
 
-    A folder holds everything: SQLite databases and the files people read. With PostgreSQL, ``files`` names
-    a folder for MEMORY.md and the daily notes; without it MEMORY_FILES and MEMORY_DIR decide. An ``embedder`` is one
-    of your own, or named as MEMORY_EMBEDDER does. Other settings are those of `Config`; what is not given comes
-    from the environment.
+    A folder holds everything: SQLite databases and the files people read. With PostgreSQL, ``files`` is the folder for
+    MEMORY.md and the daily notes; by default MEMORY_FILES and MEMORY_DIR decide. ``embedder`` is your own, or a name as
+    in MEMORY_EMBEDDER. Other settings are those of `Config`; the environment provides those that are not given.
     """
     files = None if files is None else check.check_path("files", files)
     if isinstance(embedder, str):

@@ -1,7 +1,4 @@
-"""What callers hand in, checked in one place: each error names the field and says what is allowed.
-
-Knows nothing about what is already remembered.
-"""
+"""Checks of arguments. Each returns the normal form, or raises an error that names the field and what is allowed."""
 
 from __future__ import annotations
 
@@ -31,9 +28,9 @@ MAX_METADATA = 20_000
 MAX_FILE = 1_000_000
 MAX_DATE = 64
 MAX_NUMBER = 2**63 - 1
-"""The largest whole number that every database can hold."""
+"""The largest integer that every database can store."""
 LAST_YEAR = 9_000
-"""From later days on, who counts days could leave the calendar."""
+"""The last year from which days can be added without leaving the calendar."""
 
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOT_IN_A_FILE = re.compile(r"[\x00\ud800-\udfff]")
@@ -41,7 +38,7 @@ _PLAIN = (str, bool, int, float, type(None))
 
 
 def check_text(field: str, value: object, limit: int = MAX_TEXT) -> str:
-    """Text with something in it, without control characters; line breaks become ``\\n``."""
+    """Check that text is not empty and has no control characters; line breaks become ``\\n``."""
     if not isinstance(value, str):
         raise InvalidInputError(field, f"must be text, not {_type_name(value)}")
     if len(value) > limit:
@@ -61,7 +58,7 @@ def check_text(field: str, value: object, limit: int = MAX_TEXT) -> str:
 
 
 def check_file_text(field: str, value: object) -> str:
-    """The text of a whole file, taken as it is: everything but what a text file cannot hold."""
+    """Check the text of a whole file, which may contain everything that a text file can hold."""
     if not isinstance(value, str):
         raise InvalidInputError(field, f"must be text, not {_type_name(value)}")
     if len(value) > MAX_FILE:
@@ -76,7 +73,7 @@ def check_file_text(field: str, value: object) -> str:
 
 
 def check_filter_value(field: str, value: object) -> str | None:
-    """What something stored must be equal to, or None. Anything may be asked that could be stored at all."""
+    """Check a value to compare stored values with, or None."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -89,19 +86,19 @@ def check_filter_value(field: str, value: object) -> str | None:
 
 
 def check_query(field: str, value: object) -> str:
-    """What to search for. Anything may be asked, also nothing: the answer is then nothing."""
+    """Check that a query is text. It may be empty; the result is then empty."""
     if not isinstance(value, str):
         raise InvalidInputError(field, f"must be text, not {_type_name(value)}")
     return _FORBIDDEN.sub(" ", value)
 
 
 def check_optional_text(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
-    """`check_text`, or None for None."""
+    """Check text, or return None for None."""
     return None if value is None else check_text(field, value, limit)
 
 
 def check_line(field: str, value: object, limit: int = MAX_SHORT) -> str:
-    """`check_text` on a single line."""
+    """Check text on a single line."""
     cleaned = check_text(field, value, limit)
     if "\n" in cleaned:
         raise InvalidInputError(field, "must be a single line")
@@ -109,57 +106,57 @@ def check_line(field: str, value: object, limit: int = MAX_SHORT) -> str:
 
 
 def check_optional_line(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
-    """`check_line`, or None for None."""
+    """Check a line, or return None for None."""
     return None if value is None else check_line(field, value, limit)
 
 
 def check_choice(field: str, value: object, allowed: Sequence[str]) -> str:
-    """One of the allowed words."""
+    """Check that a value is one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
         raise InvalidInputError(field, f"{_preview_value(value)} is not one of {', '.join(allowed)}")
     return value
 
 
 def check_fraction(field: str, value: object) -> float:
-    """A number from 0 to 1."""
+    """Check a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInputError(field, f"{_preview_value(value)} is not a number from 0 to 1")
     return float(value)
 
 
 def check_flag(field: str, value: object) -> bool:
-    """True or False."""
+    """Check a boolean."""
     if not isinstance(value, bool):
         raise InvalidInputError(field, f"{_preview_value(value)} is not true or false")
     return value
 
 
 def check_positive(field: str, value: object, most: int = 1_000_000) -> int:
-    """A whole number from 1."""
+    """Check an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InvalidInputError(field, f"{_preview_value(value)} is not a whole number from 1 to {most:,}")
     return value
 
 
 def check_optional_positive(field: str, value: object) -> int | None:
-    """`check_positive`, or None for None."""
+    """Check an integer of at least 1, or return None for None."""
     return None if value is None else check_positive(field, value)
 
 
 def check_count(field: str, value: object, most: int = 10**12) -> int:
-    """A whole number from 0."""
+    """Check an integer of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise InvalidInputError(field, f"{_preview_value(value)} is not a whole number from 0 to {most:,}")
     return value
 
 
 def check_number(field: str, value: object) -> int:
-    """The number of something that is counted up, such as a journal entry."""
+    """Check a sequence number, such as that of a journal entry."""
     return check_count(field, value, MAX_NUMBER)
 
 
 def check_entry_or_run(field: str, value: object) -> int | str:
-    """A journal entry by its number, or a run by its id."""
+    """Check the number of a journal entry or the id of a run."""
     if not isinstance(value, str):
         return check_number(field, value)
     name = check_line(field, value, 200)
@@ -167,14 +164,14 @@ def check_entry_or_run(field: str, value: object) -> int | str:
 
 
 def check_cost(field: str, value: object, most: float = 1e9) -> float:
-    """A sum of money, not below 0."""
+    """Check an amount of money of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
         raise InvalidInputError(field, f"{_preview_value(value)} is not a number from 0 to {most:,.0f}")
     return float(value)
 
 
 def check_words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, ...]:
-    """Several short texts, each once, in their order."""
+    """Check a list of short texts, and remove repetitions."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidInputError(field, f"must be a list of texts, not {_type_name(value)}")
     if len(value) > most:
@@ -183,7 +180,7 @@ def check_words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, .
 
 
 def check_list(field: str, value: Iterable[_T], kind: type[_T] | None = None) -> list[_T]:
-    """Several things, of one kind if that is said."""
+    """Check a list, optionally with items of one type."""
     if not isinstance(value, Iterable):
         raise InvalidInputError(field, f"must be a list, not {_type_name(value)}")
     found = list(value)
@@ -210,7 +207,7 @@ def check_seconds(field: str, value: object, most: float = 86_400) -> float:
 
 
 def check_moment(field: str, value: object, last_year: int = 9_999) -> datetime:
-    """A point in time: a datetime, a date, or text as ISO 8601 has it."""
+    """Check a point in time: a datetime, a date, or ISO 8601 text."""
     if not isinstance(value, date | str) or (isinstance(value, str) and len(value) > MAX_DATE):
         raise InvalidInputError(field, f"{_preview_value(value)} is not a date; use YYYY-MM-DD or ISO 8601")
     if (found := parse_moment(field, value)).year > last_year:
@@ -219,7 +216,7 @@ def check_moment(field: str, value: object, last_year: int = 9_999) -> datetime:
 
 
 def check_day(field: str, value: object, last_year: int = 9_999) -> date:
-    """A date, or ``YYYY-MM-DD``."""
+    """Check a date, or text as ``YYYY-MM-DD``."""
     if not isinstance(value, date | str):
         raise InvalidInputError(field, f"{_preview_value(value)} is not a day; use YYYY-MM-DD")
     if (found := parse_day(field, value)).year > last_year:
@@ -228,7 +225,7 @@ def check_day(field: str, value: object, last_year: int = 9_999) -> date:
 
 
 def check_path(field: str, value: object) -> Path:
-    """Where a file is or shall be, if a file can be called so."""
+    """Check that a path is valid for a file."""
     if not isinstance(value, str | Path):
         raise InvalidInputError(field, f"must be a path, not {_type_name(value)}")
     if not str(value) or len(str(value)) > MAX_FACT:
@@ -238,12 +235,12 @@ def check_path(field: str, value: object) -> Path:
     except UnicodeEncodeError:
         writable = False
     if not writable:
-        raise InvalidInputError(field, "has a character that no file name can have")
+        raise InvalidInputError(field, "contains a character that is not allowed in file names")
     return Path(value)
 
 
 def check_metadata(field: str, value: object) -> dict[str, Any]:
-    """A mapping that JSON can hold, as a copy."""
+    """Check a JSON-compatible mapping, and return a copy."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
@@ -253,12 +250,12 @@ def check_metadata(field: str, value: object) -> dict[str, Any]:
         encoded.encode("utf-8")
     except (TypeError, ValueError, RecursionError):
         raise InvalidInputError(
-            field, "must hold only what JSON can: text, numbers, true, false, null, lists"
+            field, "must contain only JSON values: text, numbers, true, false, null, lists"
         ) from None
     if len(encoded) > MAX_METADATA:
         raise InvalidInputError(field, f"is {len(encoded):,} characters as JSON; at most {MAX_METADATA:,} are allowed")
     if "\\u0000" in encoded:
-        raise InvalidInputError(field, "must not hold null characters")
+        raise InvalidInputError(field, "must not contain null characters")
     copy: dict[str, Any] = json.loads(encoded)
     return copy
 
@@ -275,7 +272,7 @@ def _type_name(value: object) -> str:
 
 
 def _preview_value(value: object) -> str:
-    """A short plain value as it is, anything else as what it is: some things are endless, or cannot be told."""
+    """Return a short plain value as it is, and the type of anything else, which may be endless or unprintable."""
     if type(value) not in _PLAIN or (isinstance(value, int) and value.bit_length() > 100):
         return f"this {type(value).__name__}"
     shown = repr(value)

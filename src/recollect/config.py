@@ -1,7 +1,6 @@
 """Settings: one frozen value, and the only place that reads the environment.
 
-Each setting has the name the seeds of this project gave it. A wrong value names its variable.
-Other variables are ignored.
+An invalid value raises an error that names its variable. Unknown variables are ignored.
 """
 
 from __future__ import annotations
@@ -24,22 +23,28 @@ def _setting(default: Any, variable: str, description: str, low: float | None = 
 class Config:
     """All settings. Build it with `Config.load()`, or directly in tests."""
 
-    memory_dir: Path = _setting(Path("data/memory"), "MEMORY_DIR", "the folder that holds one folder for each user")
+    memory_dir: Path = _setting(Path("data/memory"), "MEMORY_DIR", "the folder that holds one folder per user")
     database_url: str = _setting(
         "", "MEMORY_DATABASE_URL", "postgresql://… to keep records in PostgreSQL; empty: SQLite in MEMORY_DIR"
     )
     database_pool: int = _setting(
-        10, "MEMORY_DATABASE_POOL", "with PostgreSQL: how many connections a process works over at a time", 1, 1000
+        10, "MEMORY_DATABASE_POOL", "with PostgreSQL: the maximum number of connections per process", 1, 1000
     )
     files: bool = _setting(
         True,
         "MEMORY_FILES",
-        "with PostgreSQL: also keep MEMORY.md and the daily notes in MEMORY_DIR; if not set: only if MEMORY_DIR is",
+        "with PostgreSQL: also keep MEMORY.md and the daily notes in MEMORY_DIR; default: only if MEMORY_DIR is set",
     )
-    enabled: bool = _setting(True, "MEMORY_ENABLED", "false pauses memory for everyone; recall still works")
-    max_words: int = _setting(2000, "MEMORY_MAX_WORDS", "the size MEMORY.md is pruned to, in words", 50, 100_000)
+    enabled: bool = _setting(True, "MEMORY_ENABLED", "false pauses memory for everyone; search still works")
+    max_words: int = _setting(
+        2000, "MEMORY_MAX_WORDS", "the maximum size of MEMORY.md in words; it is pruned to this", 50, 100_000
+    )
     confidence_threshold: float = _setting(
-        0.7, "MEMORY_CONFIDENCE_THRESHOLD", "below this a fact goes to the daily note instead of MEMORY.md", 0, 1
+        0.7,
+        "MEMORY_CONFIDENCE_THRESHOLD",
+        "facts below this confidence go to the daily note instead of MEMORY.md",
+        0,
+        1,
     )
     daily_retention_days: int = _setting(
         90, "MEMORY_DAILY_RETENTION_DAYS", "how long daily notes are kept, in days", 1, 36_500
@@ -51,26 +56,24 @@ class Config:
         90, "MEMORY_CALL_RETENTION_DAYS", "how long tool calls are kept in the log, in days", 1, 36_500
     )
     interaction_retention_days: int = _setting(
-        90, "MEMORY_INTERACTION_RETENTION_DAYS", "how long interactions are kept that hosts report, in days", 1, 36_500
+        90, "MEMORY_INTERACTION_RETENTION_DAYS", "how long reported interactions are kept, in days", 1, 36_500
     )
 
-    bm25_k1: float = _setting(1.5, "MEMORY_BM25_K1", "how much a word counts that a text has several times", 0, 10)
-    bm25_b: float = _setting(0.75, "MEMORY_BM25_B", "how much a long text is discounted", 0, 1)
+    bm25_k1: float = _setting(1.5, "MEMORY_BM25_K1", "how much repeated words in a text count", 0, 10)
+    bm25_b: float = _setting(0.75, "MEMORY_BM25_B", "how much long texts are discounted", 0, 1)
     index_limit: int = _setting(
         500_000,
         "MEMORY_INDEX_LIMIT",
-        "with PostgreSQL: a user with more records is not loaded but searched in the database",
+        "with PostgreSQL: users with more records are searched in the database instead of in memory",
         1,
         10**9,
     )
     context_max_tokens: int = _setting(
         1500, "MEMORY_CONTEXT_MAX_TOKENS", "the size of the memory put into a prompt, in tokens", 50, 1_000_000
     )
-    language: str = _setting(
-        "", "MEMORY_LANGUAGE", "the language of words in search: en, de, uk …; empty: detected for each text"
-    )
+    language: str = _setting("", "MEMORY_LANGUAGE", "the language for search: en, de, uk …; empty: detected per text")
     embedder: str = _setting(
-        "", "MEMORY_EMBEDDER", "URL#MODEL, onnx:FOLDER, package:NAME or fastembed:MODEL; empty: search by words alone"
+        "", "MEMORY_EMBEDDER", "URL#MODEL, onnx:FOLDER, package:NAME or fastembed:MODEL; empty: search by words only"
     )
     embedder_key: str = _setting("", "MEMORY_EMBEDDER_KEY", "the API key of an embedder behind a URL")
     embedder_timeout_ms: int = _setting(
@@ -79,41 +82,45 @@ class Config:
     model: str = _setting(
         "",
         "MEMORY_MODEL",
-        "openai:NAME, anthropic:NAME, gemini:NAME or URL#NAME; empty: none, everything goes by rules",
+        "openai:NAME, anthropic:NAME, gemini:NAME or URL#NAME; empty: no model, everything works by rules",
     )
     extraction_model: str = _setting(
-        "", "MEMORY_EXTRACTION_MODEL", "the model that extracts memories, written the same way; empty: MEMORY_MODEL"
+        "", "MEMORY_EXTRACTION_MODEL", "the model that extracts memories, in the same format; empty: MEMORY_MODEL"
     )
     local_model: str = _setting(
         "",
         "MEMORY_LOCAL_MODEL",
-        "a model near by, asked before the other one where the rules are not sure; written as URL#NAME",
+        "a local model, tried before the other one where the rules are uncertain, as URL#NAME",
     )
     model_key: str = _setting(
         "", "MEMORY_MODEL_KEY", "the API key of the model; empty: the provider's own variable, such as OPENAI_API_KEY"
     )
-    model_url: str = _setting("", "MEMORY_MODEL_URL", "another base URL for the provider that MEMORY_MODEL names")
+    model_url: str = _setting("", "MEMORY_MODEL_URL", "a different base URL for the provider of MEMORY_MODEL")
     model_timeout_ms: int = _setting(
-        60_000, "MEMORY_MODEL_TIMEOUT_MS", "how long one request to the model may take, in milliseconds", 1, 3_600_000
+        60_000, "MEMORY_MODEL_TIMEOUT_MS", "timeout of a request to the model, in milliseconds", 1, 3_600_000
     )
     tool_based: bool = _setting(
-        True, "ENABLE_TOOL_BASED_MEMORY", "false: in discussions models get no memory tools; memory is extracted after"
+        True,
+        "ENABLE_TOOL_BASED_MEMORY",
+        "false: models get no memory tools in discussions; memory is extracted afterwards",
     )
-    tool_rollout: int = _setting(100, "MEMORY_TOOL_ROLLOUT", "in how many of 100 chats models get memory tools", 0, 100)
+    tool_rollout: int = _setting(
+        100, "MEMORY_TOOL_ROLLOUT", "the percentage of chats in which models get memory tools", 0, 100
+    )
     automated_fallback: bool = _setting(
-        True, "ENABLE_AUTOMATED_MEMORY_FALLBACK", "extract by rules what models with tools may have passed over"
+        True, "ENABLE_AUTOMATED_MEMORY_FALLBACK", "extract by rules what models with tools may have missed"
     )
     extraction_schedule: str = _setting(
-        "0 23 * * *", "MEMORY_EXTRACTION_SCHEDULE", "when a worker learns from the day: cron, in UTC"
+        "0 23 * * *", "MEMORY_EXTRACTION_SCHEDULE", "when a worker learns from the day, as a cron expression in UTC"
     )
     tool_async: bool = _setting(
-        True, "MEMORY_TOOL_ASYNC", "let a tool that takes too long for a reply go on in the background"
+        True, "MEMORY_TOOL_ASYNC", "let a tool that takes too long for a reply continue in the background"
     )
     tool_timeout_ms: int = _setting(
         200, "MEMORY_TOOL_TIMEOUT_MS", "how long a reply waits for a tool, in milliseconds", 1, 600_000
     )
     tool_queue_size: int = _setting(
-        1000, "MEMORY_TOOL_QUEUE_SIZE", "how many background jobs may wait; more are refused", 1, 10_000_000
+        1000, "MEMORY_TOOL_QUEUE_SIZE", "the maximum number of waiting background jobs; more are refused", 1, 10_000_000
     )
     daily_tokens: int = _setting(
         0, "MEMORY_DAILY_TOKENS", "the tokens a user may spend on memory in a day (UTC); 0: no limit", 0, 10**12
@@ -125,33 +132,27 @@ class Config:
         0,
         1e9,
     )
-    price_in: float = _setting(
-        0.0, "MEMORY_PRICE_IN", "what a million tokens cost that a model reads, for the ledger", 0, 1e9
-    )
-    price_out: float = _setting(
-        0.0, "MEMORY_PRICE_OUT", "what a million tokens cost that a model writes, for the ledger", 0, 1e9
-    )
+    price_in: float = _setting(0.0, "MEMORY_PRICE_IN", "the price of a million input tokens, for the ledger", 0, 1e9)
+    price_out: float = _setting(0.0, "MEMORY_PRICE_OUT", "the price of a million output tokens, for the ledger", 0, 1e9)
     http_key_rate: int = _setting(
-        60_000, "MEMORY_HTTP_KEY_RATE", "requests a minute over HTTP with one API key; 0: no limit", 0, 10**9
+        60_000, "MEMORY_HTTP_KEY_RATE", "HTTP requests per minute per API key; 0: no limit", 0, 10**9
     )
     http_user_rate: int = _setting(
-        6_000, "MEMORY_HTTP_USER_RATE", "requests a minute over HTTP about one user; 0: no limit", 0, 10**9
+        6_000, "MEMORY_HTTP_USER_RATE", "HTTP requests per minute per user; 0: no limit", 0, 10**9
     )
     console_url: str = _setting(
-        "", "MEMORY_CONSOLE_URL", "where people reach the web console, such as https://memory.example.com/console"
+        "", "MEMORY_CONSOLE_URL", "the public URL of the web console, such as https://memory.example.com/console"
     )
     telemetry: str = _setting(
-        "", "MEMORY_TELEMETRY", "of tool calls: otel, otlp, prometheus:PORT, several with commas; empty: none"
+        "", "MEMORY_TELEMETRY", "telemetry of tool calls: otel, otlp, prometheus:PORT, separated by commas; empty: none"
     )
     telegram_token: str = _setting("", "TELEGRAM_BOT_TOKEN", "the token of your bot, from @BotFather")
-    telegram_url: str = _setting(
-        "https://api.telegram.org", "MEMORY_TELEGRAM_URL", "the Bot API server that the bot talks to"
-    )
+    telegram_url: str = _setting("https://api.telegram.org", "MEMORY_TELEGRAM_URL", "the Bot API server")
 
     weights: str = _setting(
-        "", "", "how much the signals of search count, as in vector=1,date=0.75; empty: as measured"
+        "", "", "the weights of the search signals, as in vector=1,date=0.75; empty: the measured defaults"
     )
-    """An argument of `recollect.open` only, for benchmarks: the weights are measured, and nobody should need others."""
+    """Only an argument of `recollect.open`, for benchmarks. You should not need to change the measured weights."""
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -165,7 +166,7 @@ class Config:
                 raise ConfigError(f"{f.metadata['variable']} is {value}; it must be from {low} to {high}")
         for wanted in filter(None, self.telemetry.replace(" ", "").split(",")):
             if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
-                raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be of otel, otlp, prometheus:PORT")
+                raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be otel, otlp or prometheus:PORT")
         self.weight_changes()
         given = {"MEMORY_MODEL_URL": self.model_url, "MEMORY_CONSOLE_URL": self.console_url}
         urls = {name: url for name, url in given.items() if url} | {"MEMORY_TELEGRAM_URL": self.telegram_url}
@@ -181,7 +182,7 @@ class Config:
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Config:
-        """Read the environment; arguments that are not None win over it."""
+        """Return the settings from the environment. Arguments that are not None override it."""
         environ = os.environ if environ is None else environ
         if not isinstance(environ, Mapping) or not all(isinstance(text, str) for text in environ.values()):
             raise ConfigError("environ must map names to texts, as os.environ does")
@@ -195,7 +196,7 @@ class Config:
             if text:
                 values[f.name] = _parse_setting(f.metadata["variable"], text, type(f.default))
         values.update({name: value for name, value in overrides.items() if value is not None})
-        # with PostgreSQL nobody wants files in a folder that was never named
+        # with PostgreSQL, do not write files to a folder that was never named
         values.setdefault("files", not values.get("database_url") or "memory_dir" in values)
         return cls(**values)
 
@@ -203,8 +204,8 @@ class Config:
     def resolve(cls, where: str | Path | None = None, files: str | Path | None = None, **overrides: Any) -> Config:
         """Return the settings for a place: a folder, a ``postgresql://`` address, or what the environment names.
 
-        The only way to find out where memories and files are, for every entry point: two that disagreed would leave
-        files behind that the other one reads. ``files`` is the folder for MEMORY.md and daily notes with PostgreSQL.
+        Every entry point uses this to find the memories and files: if two disagreed, one would leave files behind that
+        the other reads. ``files`` is the folder for MEMORY.md and daily notes with PostgreSQL.
         """
         if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
             overrides["database_url"] = where
@@ -216,16 +217,16 @@ class Config:
             overrides |= {"memory_dir": Path(files), "files": True}
         chosen = cls.load(**overrides)
         if files is not None and not chosen.database_url:
-            raise InvalidInputError("files", "goes with PostgreSQL; a folder holds its files itself")
+            raise InvalidInputError("files", "requires PostgreSQL; with a folder, the files are in that folder")
         return chosen
 
     @classmethod
     def table(cls) -> list[tuple[str, str, str]]:
-        """Variable, default and description of every setting."""
+        """Return the variable, default and description of every setting."""
         return [(f.metadata["variable"], _display_value(f.default), f.metadata["description"]) for f in _variables()]
 
     def values(self) -> dict[str, str]:
-        """Each variable with its value, a password in a URL masked."""
+        """Return each variable with its value. Passwords in URLs are masked."""
         shown = {f.metadata["variable"]: _display_value(getattr(self, f.name)) for f in _variables()}
         for name in _URLS:
             shown[name] = without_password(shown[name])
@@ -234,7 +235,7 @@ class Config:
         return shown
 
     def weight_changes(self) -> dict[str, float]:
-        """The weights of search that are set, by name."""
+        """Return the search weights that are set, by name."""
         changes: dict[str, float] = {}
         for item in self.weights.replace(" ", "").split(","):
             name, equals, number = item.partition("=")
@@ -267,12 +268,11 @@ def _check_type(f: Field[Any], value: object) -> None:
 
 
 def _variables() -> list[Field[Any]]:
-    """Return the fields that the environment can set."""
     return [f for f in fields(Config) if f.metadata["variable"]]
 
 
 def without_password(url: str) -> str:
-    """The URL with its password masked, fit for a screen or a log."""
+    """Return the URL with its password masked."""
     scheme, mark, rest = url.partition("://")
     credentials, at, host = rest.rpartition("@")
     if not at:
@@ -281,7 +281,7 @@ def without_password(url: str) -> str:
 
 
 def model_parts(spec: str, variable: str = "MEMORY_MODEL") -> tuple[str, str, str]:
-    """Provider, name and URL of a model: ("openai", "gpt-5.5", ""), or ("", "qwen3", "http://localhost:8080/v1")."""
+    """Return provider, name and URL: ("openai", "gpt-5.5", ""), or ("", "qwen3", "http://localhost:8080/v1")."""
     named = re.fullmatch(r"(openai|anthropic|gemini):(\S+)", spec)
     placed = re.fullmatch(r"(https?://[^\s/#][^\s#]*)#(\S+)", spec)
     if spec and not named and not placed:

@@ -5,16 +5,16 @@
     RecollectError
     ├── InvalidInputError      the caller: an argument is wrong; names the field and what is allowed
     ├── NotFoundError          the caller: no such record, key, entry, run or user
-    ├── AmbiguousError         the caller: several records fit; say which
-    ├── QueueFullError         the caller: too much work is waiting already; try again later
+    ├── AmbiguousError         the caller: several records match; use an id
+    ├── QueueFullError         the caller: too many jobs are waiting; try again later
     ├── UndoError              the caller: this change can no longer be undone, and why
-    ├── LinkError              the person: two channels cannot be joined like that; its kind says why
+    ├── LinkError              the person: two channels cannot be linked; its kind says why
     ├── NothingToRebuildError  the caller: the database is in order
     ├── DocumentError          the person: a file they edited cannot be read; it is left as it is
     ├── ConfigError            the operator: a setting is wrong; names the variable
     ├── MissingExtraError      the operator: an optional package is not installed; names the extra
-    ├── EmbedderError          the operator: the embedder failed; search goes on with the words alone
-    ├── ModelError             the operator: the model failed, and its kind says how; rules do without it
+    ├── EmbedderError          the operator: the embedder failed; search continues with words alone
+    ├── ModelError             the operator: the model failed; its kind says how; rules continue without it
     └── StoreError             the operator: the storage failed; nothing was half-written
         ├── StoreBusyError         another process holds the lock too long; try again
         ├── StoreReadOnlyError     the folder or database cannot be written to
@@ -22,8 +22,8 @@
         ├── StoreUnavailableError  the database cannot be reached; try again
         └── StoreCorruptError      the stored data is damaged; run ``recollect rebuild``
 
-The docstring of an error is its default message. What the policy decides (a duplicate, a secret, a pause)
-is not an error: it is an outcome value, see ``recollect.records``.
+The docstring of an error is its default message, which people see. Policy decisions (a duplicate, a secret, a pause)
+are outcomes, not errors; see ``recollect.records``.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class InvalidInputError(RecollectError):
 
 
 class NotFoundError(RecollectError):
-    """There is no such record."""
+    """This record does not exist."""
 
 
 class AmbiguousError(RecollectError):
-    """Several records fit; use the id of one."""
+    """Several records match; use the id of one."""
 
 
 class QueueFullError(RecollectError):
-    """Too much work is waiting already; nothing was put. Try again later, or raise MEMORY_TOOL_QUEUE_SIZE."""
+    """The queue is full; nothing was added. Try again later, or raise MEMORY_TOOL_QUEUE_SIZE."""
 
 
 class UndoError(RecollectError):
@@ -66,12 +66,12 @@ class UndoError(RecollectError):
 
 
 class LinkError(RecollectError):
-    """These two channels cannot be joined.
+    """These two channels cannot be linked.
 
-    ``kind`` says why: ``wrong``, ``expired`` or ``used`` (the code), ``own`` (it was shown on this very channel),
-    ``joined`` (they are joined already), ``limited`` (too many wrong codes; ``retry_at`` says when to try again),
-    ``nothing`` (nothing waits to be confirmed, or is joined), ``paused`` (memory is off) or ``final`` (it can no
-    longer be undone). The message tells nothing about anybody else.
+    ``kind`` says why: ``wrong``, ``expired`` or ``used`` (the code), ``own`` (the code is from this channel),
+    ``joined`` (they are already linked), ``limited`` (too many wrong codes; retry at ``retry_at``), ``nothing`` (no
+    link is pending, or there is none), ``paused`` (memory is off) or ``final`` (it can no longer be undone). The
+    message reveals nothing about anyone else.
     """
 
     def __init__(self, kind: str, message: str, *, retry_at: datetime | None = None) -> None:
@@ -81,11 +81,11 @@ class LinkError(RecollectError):
 
 
 class NothingToRebuildError(RecollectError):
-    """The database is in order, so there is nothing to rebuild; --force rebuilds it all the same."""
+    """The database is intact, so there is nothing to rebuild; use --force to rebuild it anyway."""
 
 
 class DocumentError(RecollectError):
-    """The file cannot be read; it is left as it is."""
+    """The file cannot be read; it was left unchanged."""
 
 
 class ConfigError(RecollectError):
@@ -97,19 +97,19 @@ class MissingExtraError(RecollectError):
 
     def __init__(self, extra: str, needed_for: str) -> None:
         self.extra = extra
-        super().__init__(f"{needed_for} needs an optional part: pip install 'recollect[{extra}]'")
+        super().__init__(f"{needed_for} requires an optional package: pip install 'recollect[{extra}]'")
 
 
 class EmbedderError(RecollectError):
-    """The embedder failed; search goes on by words alone. See whether its server runs and its model is there."""
+    """The embedder failed; search continues with words alone. Check that its server runs and has the model."""
 
 
 class ModelError(RecollectError):
-    """The model failed; what can be done by rules goes on without it.
+    """The model failed; what works by rules continues without it.
 
-    ``kind`` says how: ``unavailable`` (down, overloaded, cut off), ``timeout``, ``rate_limited``, ``rejected`` (a wrong
-    key, an unknown model, a request it does not take), ``garbage`` (what came cannot be used), ``refused`` (a filter
-    of the provider) or ``budget`` (it was not asked). The message holds nothing of what was said.
+    ``kind`` says how: ``unavailable`` (down, overloaded, disconnected), ``timeout``, ``rate_limited``, ``rejected`` (a
+    wrong key, an unknown model, an unsupported request), ``garbage`` (an unusable response), ``refused`` (a filter of
+    the provider) or ``budget`` (it was not called). The message contains nothing of what was said.
     """
 
     def __init__(self, kind: str, message: str, *, tokens_in: int = 0, tokens_out: int = 0) -> None:
@@ -119,7 +119,7 @@ class ModelError(RecollectError):
 
 
 class StoreError(RecollectError):
-    """The storage failed; nothing was half-written."""
+    """The storage failed; nothing was left half written."""
 
 
 class StoreBusyError(StoreError):
@@ -135,7 +135,7 @@ class StoreFullError(StoreError):
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot be reached; try again. A write may or may not have been done; repeating it is safe."""
+    """The database cannot be reached; try again. A write may have been done or not; repeating it is safe."""
 
 
 class StoreCorruptError(StoreError):
@@ -143,7 +143,7 @@ class StoreCorruptError(StoreError):
 
 
 def storage_error(error: OSError, folder: Path) -> StoreError:
-    """What an error of the file system means for a store."""
+    """Return the store error for an error of the file system."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFullError()
     if error.errno in (errno.EACCES, errno.EPERM) and folder.exists() and not os.access(folder, os.R_OK | os.X_OK):

@@ -1,7 +1,7 @@
-"""Every type of argument, declared once: its check, its JSON Schema, and its words on the command line.
+"""Every type of argument, declared once: its check, JSON Schema and command-line help.
 
-A verb of `Memory` names these types in its signature. `recollect.verbs` applies the checks; the HTTP API, its OpenAPI
-document and the command line take the rest from here. To editors and type checkers each is a plain type.
+The verbs of `Memory` use these types in their signatures. `recollect.verbs` applies the checks; the HTTP API, its
+OpenAPI document and the command line use the rest. To editors and type checkers each is a plain type.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from recollect.records import ExtractionRun, Interaction
 from recollect.text import terms
 
 MAX_ITEMS = 10_000
-"""How many things `rank` takes at once."""
+"""The maximum number of items for `rank`."""
 MAX_REPORTED = 20_000
-"""How many characters the text of a reported interaction may have."""
+"""The maximum length of the text of a reported interaction."""
 _MOST_IN_ADDRESS = 200
-"""How many ids fit into the address of a request."""
+"""The maximum number of ids in the address of a request."""
 
 Check = Callable[[str, Any], Any]
 Schema = dict[str, Any]
@@ -35,12 +35,12 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Field:
-    """What is known about a type of argument beyond its Python type."""
+    """The declaration of a type of argument besides its Python type."""
 
     check: Check
     """Return the value in its normal form, or raise `InvalidInputError` for the argument of that name."""
     schema: Schema
-    """The JSON Schema of what is accepted."""
+    """The JSON Schema of accepted values."""
     json: Any = str
     """The Python type of the JSON value, before it is checked."""
     component: str = ""
@@ -56,7 +56,7 @@ class Field:
     help: str = ""
     metavar: str | None = None
     stdin: bool = False
-    """Whether the command line reads it from standard input for ``-``."""
+    """True if ``-`` on the command line reads it from standard input."""
 
 
 # JSON Schema
@@ -77,9 +77,9 @@ _TIME = r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 _ZONE = "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 
 STORABLE: Schema = {"type": "string", "pattern": r"^[^\x00]*$"}
-"""Text that a database can hold, or look for."""
+"""Text that databases can store and search for."""
 REFERENCE = "x-component"
-"""Stands for ``$ref`` until the OpenAPI document is put together."""
+"""A placeholder for ``$ref`` until the OpenAPI document is generated."""
 
 
 def component_schema(component: str) -> Schema:
@@ -88,18 +88,18 @@ def component_schema(component: str) -> Schema:
 
 
 def pattern_schema(expression: str, most: int | None = None, **more: Any) -> Schema:
-    """Return the schema of a text that matches an expression and has at most so many characters."""
+    """Return the schema of a text that matches an expression and has a maximum length."""
     if most is not None:
-        # a generator of examples would produce nothing but very long texts if it knew this limit
+        # with this limit in the schema, generators of examples would produce only very long texts
         more |= {"maxLength": most} if most <= MAX_FACT else {"description": f"at most {most:,} characters"}
     return {"type": "string", "pattern": f"^{expression}$"} | more
 
 
 _PLAIN = component_schema("Plain")
 OBJECT: Schema = {"type": "object", "propertyNames": STORABLE, "additionalProperties": _PLAIN}
-"""A JSON object that a database can hold."""
+"""A JSON object that databases can store."""
 PLAIN: Schema = {
-    "description": "What both JSON and a database can hold.",
+    "description": "A JSON value that databases can store.",
     "anyOf": [{"type": ["null", "boolean", "number"]}, STORABLE, {"type": "array", "items": _PLAIN}, OBJECT],
 }
 
@@ -122,20 +122,20 @@ def _item_schema() -> Schema:
 
 
 def text_field(most: int, help: str = "", metavar: str = "TEXT", *, stdin: bool = False) -> Field:
-    """Return the field of a text with something in it."""
+    """Return the field of a text that is not empty."""
     check, schema = partial(_check_with_limit, checks.check_text, most), pattern_schema(_TEXT, most)
     said = f"{help}; - reads standard input." if stdin else help
     return Field(check=check, schema=schema, component=f"Text{most}", help=said, metavar=metavar, stdin=stdin)
 
 
 def line_field(help: str = "", metavar: str = "TEXT", most: int = MAX_SHORT) -> Field:
-    """Return the field of a single line with something in it."""
+    """Return the field of a single line that is not empty."""
     check = partial(_check_with_limit, checks.check_line, most)
     return Field(check=check, schema=pattern_schema(_LINE, most), component=f"Line{most}", help=help, metavar=metavar)
 
 
 def choice_field(allowed: Sequence[str], help: str = "", metavar: str | None = "NAME") -> Field:
-    """Return the field of one word out of several; without a help text, the words are listed."""
+    """Return the field of one of several words. Without a help text, the words are listed."""
     words = f"{', '.join(allowed[:-1])} or {allowed[-1]}."
     schema = {"type": "string", "enum": list(allowed)}
     check = partial(_check_with_limit, checks.check_choice, tuple(allowed))
@@ -143,7 +143,7 @@ def choice_field(allowed: Sequence[str], help: str = "", metavar: str | None = "
 
 
 def list_field(item: Field, most: int, least: int = 0, *, help: str = "", check: Check | None = None) -> Field:
-    """Return the field of a list. Without a check of its own, it is a list of short texts, each of them once."""
+    """Return the field of a list; by default a list of short texts without repetitions."""
     bounds = {"minItems": least} if least else {}
     schema = {"type": "array", "maxItems": most, **bounds}
     checked = check or partial(_check_each, item, most)
@@ -151,7 +151,7 @@ def list_field(item: Field, most: int, least: int = 0, *, help: str = "", check:
 
 
 def integer_field(least: int, most: int, help: str = "", check: Check | None = None) -> Field:
-    """Return the field of a whole number."""
+    """Return the field of an integer."""
     checked = check or partial(_check_with_limit, checks.check_positive if least else checks.check_count, most)
     schema = {"type": "integer", "minimum": least, "maximum": most}
     return Field(check=checked, schema=schema, json=int, help=help, metavar="NUMBER")
@@ -164,7 +164,7 @@ def fraction_field(help: str) -> Field:
 
 
 def flag_field(help: str) -> Field:
-    """Return the field of true or false."""
+    """Return the field of a boolean."""
     return Field(check=checks.check_flag, schema={"type": "boolean"}, json=bool, help=help)
 
 
@@ -183,17 +183,17 @@ def day_field(help: str = "", last_year: int = 9_999) -> Field:
 
 
 def filter_field(help: str = "", metavar: str = "TEXT") -> Field:
-    """Return the field of a text that something stored must be equal to."""
+    """Return the field of a text to compare stored values with."""
     return Field(check=checks.check_filter_value, schema=STORABLE, component="Sought", help=help, metavar=metavar)
 
 
 def query_field(help: str, metavar: str) -> Field:
-    """Return the field of a question. Anything may be asked, also nothing."""
+    """Return the field of a query, which may be any text, even an empty one."""
     return Field(check=checks.check_query, schema={"type": "string"}, help=help, metavar=metavar)
 
 
 def custom_field(check: Check, schema: Schema, component: str, help: str, metavar: str = "TEXT", **more: Any) -> Field:
-    """Return the field of a text with a check of its own."""
+    """Return the field of a text with its own check."""
     return Field(check=check, schema=schema, component=component, help=help, metavar=metavar, **more)
 
 
@@ -206,13 +206,13 @@ def _check_each(item: Field, most: int, name: str, value: Any) -> tuple[str, ...
     return tuple(item.check(name, one) for one in found) if "enum" in item.schema else found
 
 
-# checks that only some arguments need
+# checks of single fields
 
 
 def _check_fact(name: str, value: object) -> str:
     found = one_block(checks.check_text(name, value, MAX_FACT))
     if not found:
-        raise InvalidInputError(name, "there is no text in it")
+        raise InvalidInputError(name, "must contain text")
     return found
 
 
@@ -226,7 +226,7 @@ def _check_key(name: str, value: object) -> str:
 def _check_topic(name: str, value: object) -> str:
     found = checks.check_text(name, value, MAX_SHORT)
     if not terms(found):
-        raise InvalidInputError(name, "has no words to look for")
+        raise InvalidInputError(name, "must contain a word to search for")
     return found
 
 
@@ -237,12 +237,12 @@ def _check_source(name: str, value: object) -> str:
 def _check_file(name: str, value: object) -> str:
     found = checks.check_file_text(name, value)
     if not found.strip("\ufeff \t\r\n"):
-        raise InvalidInputError(name, "must not be empty; an empty file forgets nothing. To do so, use clear")
+        raise InvalidInputError(name, "must not be empty; to forget everything, use clear")
     return found
 
 
 def _check_moment_as_given(name: str, value: Any) -> Any:
-    """Check a moment, but keep it as it was given: whether it had a time zone is of interest later."""
+    """Check a time, but keep it as given: later it matters if it had a time zone."""
     checks.check_moment(name, value)
     return value
 
@@ -266,7 +266,7 @@ def _check_item(name: str, value: Any) -> Any:
 
 
 def _accept_any(_name: str, value: Any) -> Any:
-    """Leave it to the verb, which reads the items one by one."""
+    """Accept any value; the verb checks the items one by one."""
     return value
 
 
@@ -281,12 +281,12 @@ METADATA = Field(
     schema=OBJECT | {"description": f"as JSON, at most {checks.MAX_METADATA:,} characters"},
     json=dict[str, Any],
     component="Metadata",
-    help="Further data; may be repeated.",
+    help="Additional data; repeatable.",
     metavar="NAME=VALUE",
 )
 NUMBER = integer_field(0, checks.MAX_NUMBER)
 AMOUNT = integer_field(0, 10**12)
-REF = line_field("An id, the ending of an id, or the key of a fact.", "REF", 200)
+REF = line_field("An id, the end of an id, or the key of a fact.", "REF", 200)
 _ID = Field(
     check=partial(_check_with_limit, checks.check_line, 200),
     schema={"type": "string", "pattern": "^[!-~]{1,64}$"},
@@ -312,7 +312,7 @@ RUN: Mapping[str, Field] = {
 MARK: Mapping[str, Field] = {"seq": NUMBER, "reported": moment_field(), "until": moment_field()}
 """The attributes of a `recollect.memory.unprocessed.Mark`."""
 
-# what is written
+# arguments of verbs that write
 
 FactText = Annotated[
     str,
@@ -322,9 +322,9 @@ FactText = Annotated[
 ]
 Text = Annotated[str, text_field(MAX_TEXT, "The text", stdin=True)]
 NewText = Annotated[str, text_field(MAX_TEXT, "The new text", stdin=True)]
-MergedText = Annotated[str, text_field(MAX_FACT, "What they become", stdin=True)]
+MergedText = Annotated[str, text_field(MAX_FACT, "The merged text", stdin=True)]
 Summary = Annotated[str, text_field(MAX_TEXT, "What happened", "SUMMARY", stdin=True)]
-ScratchText = Annotated[str, text_field(MAX_TEXT, "What to keep", "VALUE", stdin=True)]
+ScratchText = Annotated[str, text_field(MAX_TEXT, "The value to store", "VALUE", stdin=True)]
 FileText = Annotated[
     str,
     custom_field(
@@ -341,22 +341,22 @@ FileSeen = Annotated[
         checks.check_file_text,
         pattern_schema(r"[^\x00]*", MAX_FILE),
         "FileSeen",
-        "Only if it still says what this file says.",
+        "Edit only if the text is still that of this file.",
         "FILE",
     ),
 ]
 Key = Annotated[
     str, custom_field(_check_key, pattern_schema(_KEY, MAX_KEY), "Key", "The name of the fact, such as role.", "NAME")
 ]
-ScratchKey = Annotated[str, line_field("The name of the item.", "KEY", 200)]
+ScratchKey = Annotated[str, line_field("The name of the value.", "KEY", 200)]
 FactCategory = Annotated[str, choice_field(records.CATEGORIES)]
 ObservationCategory = Annotated[str, choice_field(records.OBSERVATION_CATEGORIES)]
 AnyCategory = Annotated[str, choice_field(records.CATEGORIES + records.OBSERVATION_CATEGORIES, "Its category.")]
 FactType = Annotated[str, choice_field(records.FACT_TYPES)]
 Durability = Annotated[
-    Literal["durable", "daily"], choice_field(("durable", "daily"), "For MEMORY.md, or for the daily note.", None)
+    Literal["durable", "daily"], choice_field(("durable", "daily"), "durable: MEMORY.md; daily: the daily note.", None)
 ]
-Confidence = Annotated[float, fraction_field("How sure it is, from 0 to 1.")]
+Confidence = Annotated[float, fraction_field("How certain it is, from 0 to 1.")]
 Importance = Annotated[float, fraction_field("How much it matters, from 0 to 1.")]
 Source = Annotated[
     str,
@@ -368,51 +368,53 @@ Source = Annotated[
     ),
 ]
 NewSource = Annotated[str, line_field("Where it comes from, such as discussion:42.")]
-Excerpt = Annotated[str, text_field(MAX_FACT, "The words that support it.")]
-_MESSAGE = line_field("The id of a message that supports it; may be repeated.", "ID", 200)
+Excerpt = Annotated[str, text_field(MAX_FACT, "The text that supports it.")]
+_MESSAGE = line_field("The id of a message that supports it; repeatable.", "ID", 200)
 Messages = Annotated[Sequence[str], list_field(_MESSAGE, MAX_MESSAGES)]
 MarkedMessages = Annotated[Sequence[str], list_field(_MESSAGE, MAX_MESSAGES, help="The ids of messages.")]
-_TAG = line_field("A tag; may be repeated.", "WORD", 200)
+_TAG = line_field("A tag; repeatable.", "WORD", 200)
 Tags = Annotated[Sequence[str], list_field(_TAG, checks.MAX_TAGS)]
-_NAME = line_field("Who took part; may be repeated.", "NAME", 200)
+_NAME = line_field("A participant; repeatable.", "NAME", 200)
 Participants = Annotated[Sequence[str], list_field(_NAME, checks.MAX_TAGS)]
-ValidFrom = Annotated[datetime | date | str, moment_field("When it began to be so.")]
+ValidFrom = Annotated[datetime | date | str, moment_field("When it became true.")]
 ExpiresAt = Annotated[datetime | date | str, moment_field("When to forget it.")]
-SaidAt = Annotated[datetime | date | str, moment_field("When it was said, if not now.")]
-NoteDay = Annotated[date | str, day_field("The day of the daily note; otherwise today.", LAST_YEAR)]
+SaidAt = Annotated[datetime | date | str, moment_field("When it was said (default: now).")]
+NoteDay = Annotated[date | str, day_field("The day of the daily note (default: today).", LAST_YEAR)]
 Section = Annotated[str, choice_field(SECTIONS)]
-Pinned = Annotated[bool, flag_field("Keep it in MEMORY.md whatever happens.")]
+Pinned = Annotated[bool, flag_field("Always keep it in MEMORY.md.")]
 Metadata = Annotated[Mapping[str, Any], METADATA]
 Title = Annotated[str, line_field("A title.")]
 EpisodeTopic = Annotated[str, line_field("What it was about.", "TOPIC")]
-Valence = Annotated[str, choice_field(records.VALENCES, "How it felt.", None)]
+Valence = Annotated[str, choice_field(records.VALENCES, "The emotional tone.", None)]
 Conversation = Annotated[str, line_field("The conversation it belongs to.", "ID")]
 Role = Annotated[str, line_field("user, assistant or another.", "NAME")]
 Speaker = Annotated[str, line_field("Who said it.", "NAME")]
 
-# what is changed
+# arguments of verbs that change
 
 Ref = Annotated[str, REF]
-MergedRefs = Annotated[Sequence[str], list_field(REF, MAX_MESSAGES, 2, help="Two records or more, by id or key.")]
+MergedRefs = Annotated[Sequence[str], list_field(REF, MAX_MESSAGES, 2, help="Two or more records, by id or key.")]
 ChangeReason = Annotated[
-    str, choice_field(records.CHANGE_REASONS, "After a correction or refinement, the old value never held.", None)
+    str,
+    choice_field(records.CHANGE_REASONS, "A correction or refinement means that the old value was never true.", None),
 ]
 Note = Annotated[str, text_field(MAX_SHORT, "A remark for the journal.")]
 Reason = Annotated[str, text_field(MAX_SHORT, "Why, for the journal.")]
-ReplacedBy = Annotated[str, line_field("The id of what takes its place.", "ID", 200)]
+ReplacedBy = Annotated[str, line_field("The id of the replacement.", "ID", 200)]
 Level = Annotated[
-    Literal["high", "critical"], choice_field(("high", "critical"), "high keeps for 60 days, critical for 365.")
+    Literal["high", "critical"],
+    choice_field(("high", "critical"), "high keeps messages for 60 days, critical for 365."),
 ]
-Incognito = Annotated[bool, flag_field("Recall nothing either.")]
-ConsentName = Annotated[str, choice_field(records.CONSENTS, "What to consent to.")]
-Given = Annotated[bool, flag_field("Whether the person consents.")]
+Incognito = Annotated[bool, flag_field("Also use nothing.")]
+ConsentName = Annotated[str, choice_field(records.CONSENTS, "The name of the consent.")]
+Given = Annotated[bool, flag_field("True to give the consent, false to withdraw it.")]
 EntryOrRun = Annotated[
     int | str,
     custom_field(
         checks.check_entry_or_run,
         pattern_schema(rf"(?!\s*[0-9]{{19}}){_LINE}", 200),
         "RunId",
-        "A number from the history or a run; otherwise the last change.",
+        "A number from the history, or a run (default: the last change).",
         "TARGET",
         also=NUMBER,
     ),
@@ -420,57 +422,63 @@ EntryOrRun = Annotated[
 Topic = Annotated[
     str,
     custom_field(
-        _check_topic, pattern_schema(_WORDS, MAX_SHORT), "TopicWords", "Everything that has all these words.", "WORDS"
+        _check_topic,
+        pattern_schema(_WORDS, MAX_SHORT),
+        "TopicWords",
+        "Everything that contains all these words.",
+        "WORDS",
     ),
 ]
 DryRun = Annotated[bool, flag_field("Show what would happen; change nothing.")]
-Force = Annotated[bool, flag_field("Even if the database is in order.")]
+Force = Annotated[bool, flag_field("Rebuild even if the database is intact.")]
 PathName = Annotated[str | Path, Field(check=checks.check_path, schema={"type": "string"}, metavar="PATH")]
-FromUser = Annotated[str, line_field("If a mem0 export holds several: whose.", "ID")]
+FromUser = Annotated[str, line_field("The user to take from a mem0 export of several.", "ID")]
 
-# what is read
+# arguments of verbs that read
 
 Kind = Annotated[str, choice_field(records.KINDS, "Only this kind, such as fact or note.", "KIND")]
-_KIND = choice_field(records.KINDS, "Only this kind; may be repeated.", "KIND")
+_KIND = choice_field(records.KINDS, "Only this kind; repeatable.", "KIND")
 Kinds = Annotated[Sequence[str], list_field(_KIND, checks.MAX_TAGS)]
 OnlyCategory = Annotated[
     str,
-    choice_field(records.CATEGORIES + records.OBSERVATION_CATEGORIES, "Only of this category, such as preference."),
+    choice_field(records.CATEGORIES + records.OBSERVATION_CATEGORIES, "Only this category, such as preference."),
 ]
 OnlyType = Annotated[str, choice_field(records.FACT_TYPES, "Only facts of this type, such as skill.", "TYPE")]
-OnlyKey = Annotated[str, filter_field("Only under this key.", "NAME")]
+OnlyKey = Annotated[str, filter_field("Only with this key.", "NAME")]
 StoredSession = Annotated[str, filter_field("Only from this conversation.", "ID")]
 StoredSource = Annotated[str, filter_field("Only from this source, such as discussion.")]
 OnlySession = Annotated[str, line_field("Only from this conversation.", "ID")]
 OnlySource = Annotated[str, line_field("Only from this source, such as discussion.")]
 OnlySpeaker = Annotated[str, line_field("Only what this person said.", "NAME")]
-OnlyTool = Annotated[str, line_field("Only of this tool.", "NAME")]
+OnlyTool = Annotated[str, line_field("Only this tool.", "NAME")]
 Status = Annotated[str, choice_field((*records.STATUSES, "all"), "active, archived, superseded or all.")]
-Since = Annotated[datetime | date | str, moment_field("Only from then on.")]
-Until = Annotated[datetime | date | str, moment_field("Only until then.")]
-AsOf = Annotated[datetime | date | str, moment_field("What held then.")]
-AskedAt = Annotated[datetime | date | str, moment_field("As if asked then: for 'yesterday', 'last week'.")]
-ContextAt = Annotated[datetime | date | str, moment_field("As if asked then: for 'yesterday', 'last week'.", LAST_YEAR)]
-FirstDay = Annotated[date | str, day_field("Only from then on.")]
-LastDay = Annotated[date | str, day_field("Only until then.")]
-ShownDay = Annotated[date | str, day_field("The day, as YYYY-MM-DD; otherwise today.")]
-NewestFirst = Annotated[bool, flag_field("The newest first.")]
-Limit = Annotated[int, integer_field(1, _COUNT, "At most so many.")]
-MaxTokens = Annotated[int, integer_field(1, _COUNT, "At most so many tokens.")]
-Offset = Annotated[int, integer_field(0, 2**31 - 1, "Skip so many.")]
+Since = Annotated[datetime | date | str, moment_field("Only since this time.")]
+Until = Annotated[datetime | date | str, moment_field("Only until this time.")]
+AsOf = Annotated[datetime | date | str, moment_field("What was true at this time.")]
+AskedAt = Annotated[datetime | date | str, moment_field("The time to which 'yesterday' or 'last week' refer.")]
+ContextAt = Annotated[
+    datetime | date | str, moment_field("The time to which 'yesterday' or 'last week' refer.", LAST_YEAR)
+]
+FirstDay = Annotated[date | str, day_field("Only since this day.")]
+LastDay = Annotated[date | str, day_field("Only until this day.")]
+ShownDay = Annotated[date | str, day_field("The day as YYYY-MM-DD (default: today).")]
+NewestFirst = Annotated[bool, flag_field("Newest first.")]
+Limit = Annotated[int, integer_field(1, _COUNT, "The maximum number of results.")]
+MaxTokens = Annotated[int, integer_field(1, _COUNT, "The maximum number of tokens.")]
+Offset = Annotated[int, integer_field(0, 2**31 - 1, "The number of results to skip.")]
 Question = Annotated[str, query_field("What to look for.", "WORDS")]
-ContextTopic = Annotated[str, query_field("What it will be about, if that is known.", "TOPIC")]
-Conversations = Annotated[bool, flag_field("What was said in conversations, too.")]
-MinScore = Annotated[float, fraction_field("Only what scores as much, from 0 to 1.")]
-OnlyRef = Annotated[str, line_field("Only of this record, by id or key.", "REF", 200)]
-OnlyRun = Annotated[str, filter_field("Only of this run.", "ID")]
-OnlyCall = Annotated[str, filter_field("Only by this tool call; the ending will do.", "ID")]
+ContextTopic = Annotated[str, query_field("The topic of the conversation, if known.", "TOPIC")]
+Conversations = Annotated[bool, flag_field("Also search conversations.")]
+MinScore = Annotated[float, fraction_field("The minimum score, from 0 to 1.")]
+OnlyRef = Annotated[str, line_field("Only this record, by id or key.", "REF", 200)]
+OnlyRun = Annotated[str, filter_field("Only this run.", "ID")]
+OnlyCall = Annotated[str, filter_field("Only this tool call, by id or the end of it.", "ID")]
 EntryNumber = Annotated[int, NUMBER]
 RecordIds = Annotated[Sequence[str], list_field(_ID, _MOST_IN_ADDRESS, check=_check_ids)]
 _ITEM = Field(check=_check_item, schema=_item_schema(), json=Any, component="ItemToRank")
 Items = Annotated[Iterable[Any], list_field(_ITEM, MAX_ITEMS, check=_accept_any)]
 
-# what happened around a memory
+# usage and interactions
 
 Operation = Annotated[str, line_field("What the model was called for.", "NAME", 200)]
 Tokens = Annotated[int, AMOUNT]
@@ -480,23 +488,23 @@ Cost = Annotated[
 InteractionKind = Annotated[
     str, choice_field(records.INTERACTION_KINDS, f"{', '.join(records.INTERACTION_KINDS)}.", "KIND")
 ]
-_INTERACTION_KIND = choice_field(records.INTERACTION_KINDS, "Only of this kind; may be repeated.")
+_INTERACTION_KIND = choice_field(records.INTERACTION_KINDS, "Only this kind; repeatable.")
 InteractionKinds = Annotated[Sequence[str], list_field(_INTERACTION_KIND, checks.MAX_TAGS)]
-InteractionId = Annotated[str, line_field("Your own id: reported twice, stored once.", "ID", 200)]
+InteractionId = Annotated[str, line_field("Your own id; an interaction reported twice is stored once.", "ID", 200)]
 ReportedAt = Annotated[
     datetime | date | str,
     custom_field(
         _check_moment_as_given,
         pattern_schema(f"{_DAY}({_TIME}{_ZONE})?", description="YYYY-MM-DD, or ISO 8601 with a time zone"),
         "ZonedMoment",
-        "When, if not now.",
+        "When it happened (default: now).",
         "DATE",
     ),
 ]
-ReportedItem = Annotated[str, line_field("Its id or address elsewhere.", "ID")]
+ReportedItem = Annotated[str, line_field("The id or address of the item.", "ID")]
 ReportedTitle = Annotated[str, line_field("What it was about.")]
-ReportedValue = Annotated[str, line_field("Which reaction or command: 👍, /saved.", "TEXT", 200)]
-_TOPIC = line_field("A topic; may be repeated.", "WORDS", 200)
+ReportedValue = Annotated[str, line_field("The reaction or command: 👍, /saved.", "TEXT", 200)]
+_TOPIC = line_field("A topic; repeatable.", "WORDS", 200)
 Topics = Annotated[Sequence[str], list_field(_TOPIC, checks.MAX_TAGS)]
 ReportedText = Annotated[str, text_field(MAX_REPORTED, "What was said", stdin=True)]
 Events = Annotated[
@@ -504,27 +512,27 @@ Events = Annotated[
     Field(check=checks.check_list, schema={"type": "array"}, json=list, verb="report"),
 ]
 Run = Annotated[ExtractionRun, Field(check=_check_run, schema={}, parts=RUN)]
-RunKind = Annotated[str, line_field("Only of this kind, such as batch.", "NAME")]
+RunKind = Annotated[str, line_field("Only this kind, such as batch.", "NAME")]
 MARKS = Field(check=checks.check_list, schema={"type": "array"}, json=list, parts=MARK)
 """For the marks of `unread`."""
 
-# on whose behalf
+# provenance
 
-Actor = Annotated[str, line_field("Who does this, for the journal.", "NAME")]
+Actor = Annotated[str, line_field("Who makes the change, for the journal.", "NAME")]
 Agent = Annotated[str, line_field("The agent that writes.", "NAME")]
-Chat = Annotated[str, line_field("The chat it is said in.", "ID")]
-RunId = Annotated[str, line_field("The run it belongs to; undone as one.", "ID")]
+Chat = Annotated[str, line_field("The chat it belongs to.", "ID")]
+RunId = Annotated[str, line_field("The run it belongs to; a run is undone together.", "ID")]
 CallId = Annotated[str, line_field("The tool call it belongs to.", "ID")]
-Trusted = Annotated[bool, flag_field("Whether it comes from a trusted source.")]
+Trusted = Annotated[bool, flag_field("False if it comes from an untrusted source.")]
 
 
 def as_moment(value: datetime | date | str | None) -> datetime | None:
-    """Return a moment that a verb was given: its check has made a datetime of it."""
+    """Return an argument as a datetime, to which its check has already converted it."""
     assert value is None or isinstance(value, datetime)
     return value
 
 
 def as_day(value: date | str | None) -> date | None:
-    """Return a day that a verb was given: its check has made a date of it."""
+    """Return an argument as a date, to which its check has already converted it."""
     assert value is None or isinstance(value, date)
     return value

@@ -1,12 +1,12 @@
-"""The nouns of Recollect: what is remembered, what is said about it, and what came of a request.
+"""The data types of Recollect: records, journal entries, and outcomes.
 
 Record
     One thing remembered about one user. Its identity is its ``id``, which sorts by time of creation and
-    never changes; each change makes a new ``version`` of it. The user owns it: a person's edit wins over
-    an agent's. Seven kinds:
+    never changes; each change creates a new ``version``. The user owns it: a person's edit wins over an
+    agent's. There are seven kinds:
 
-    Fact          something true of the person, with a ``key`` ("role") or as a free sentence. The facts of
-                  tier "file" are what MEMORY.md shows; those of tier "archive" are still found by search.
+    Fact          a statement about the person, with a ``key`` ("role") or as a free sentence. MEMORY.md shows
+                  the facts of tier "file"; those of tier "archive" are found by search.
     DailyEntry    one entry of a daily note; it expires.
     Note          a free text an agent or a person saved, with a stable id.
     Observation   a finding, insight or lesson an agent made while working.
@@ -16,29 +16,27 @@ Record
 
 JournalEntry
     One change of one record: when, who, what, before and after. Its identity is its ``seq``; the sequence
-    numbers of a user have no gaps. Entries are never changed, except that erasing takes the text out.
+    numbers of a user have no gaps. Entries are never changed, except that erasing removes their text.
 
 ToolCall
-    One call of a tool: which, when, how it ended and how long it took, but nothing of its content. Its identity
-    is its ``id``, which the journal entries of what it changed name as their ``call``. The user owns it.
+    One call of a tool: which, when, its status and duration, but nothing of its content. Its identity is its
+    ``id``, which is the ``call`` of the journal entries of its changes. The user owns it.
 
 Spending
-    What one operation used on one day, in tokens and money. The operator's account: it stays when the user
+    The usage of one operation on one day, in tokens and money. The operator owns it: it stays when the user
     clears their memory.
 
 Interaction
-    Something the person did, or was given, in the application around the memory: a delivery, a reaction, a save.
-    What the host reports, not what is remembered: extraction reads it. Its identity is its ``id``, the host's own
-    if it has one. The user owns it; it is kept for a time.
+    Something the person did, or was shown, in the host application: a delivery, a reaction, a save. The host
+    reports it, and extraction reads it. Its identity is its ``id``, the host's own if it has one. The user owns
+    it; it is kept for a limited time.
 
 ExtractionRun
-    How learning from one day went. There is one for each day and kind; the journal entries of what it changed
-    name its ``id`` as their ``run``.
+    The result of learning from one day. There is one per day and kind; its ``id`` is the ``run`` of the journal
+    entries of its changes.
 
 Outcome
-    What came of a request. A policy decision is an outcome, not an error.
-
-Knows nothing about storage, files or policy.
+    The result of a write. Policy decisions are outcomes, not errors.
 """
 
 from __future__ import annotations
@@ -94,7 +92,7 @@ CATEGORY_OF_TYPE: dict[str, str] = {
 }
 
 USER_EDIT = "user_edit"
-"""The source of everything a person wrote into a file themselves."""
+"""The source of everything that a person wrote into a file."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
@@ -104,10 +102,10 @@ _stamp_lock = threading.Lock()
 
 
 def new_id(kind: str) -> str:
-    """A fresh id such as ``fact-01jcs0m3y7q8r9t0v1w2x3y4z5``: a ULID, ascending within this process."""
+    """Return a new id such as ``fact-01jcs0m3y7q8r9t0v1w2x3y4z5``: a ULID, ascending within this process."""
     global _last_stamp
     with _stamp_lock:
-        # milliseconds and 20 bits of order within them, so that ids made in a burst still sort
+        # milliseconds and 20 bits of order within them, so that ids created in a burst sort
         stamp = _last_stamp = max(_last_stamp + 1, (time.time_ns() // 1_000_000) << 20)
     number = (stamp << 60) | int.from_bytes(os.urandom(8), "big") >> 4
     return f"{kind}-{''.join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])}"
@@ -115,7 +113,7 @@ def new_id(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What all kinds have in common. Make one of the kinds below, not this."""
+    """The base of all kinds. Create one of the kinds below, not this."""
 
     kind: ClassVar[str] = ""
 
@@ -136,12 +134,12 @@ class Record:
     confidence: float = 1.0
     valid_until: datetime | None = None
     expires_at: datetime | None = None
-    # why we know it
+    # provenance
     excerpt: str | None = None
     messages: tuple[str, ...] = ()
     agent: str | None = None
     trusted: bool = True
-    # how much it matters
+    # importance
     importance: float = 0.5
     pinned: bool = False
     tags: tuple[str, ...] = ()
@@ -155,14 +153,14 @@ class Record:
 
     @property
     def chat(self) -> str | None:
-        """The chat in which it was said, if it belongs to one: `recollect.memory.chat_scope` says who may see it."""
+        """The chat it belongs to, if any; `recollect.memory.chat_scope` decides who may see it."""
         chat = self.metadata.get("chat")
         return None if chat is None else str(chat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact(Record):
-    """Something true of the person."""
+    """A statement about the person."""
 
     kind: ClassVar[str] = "fact"
 
@@ -195,7 +193,7 @@ class Note(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation(Record):
-    """A finding, an insight or a lesson; which one is its ``category``."""
+    """A finding, an insight or a lesson, as its ``category`` says."""
 
     kind: ClassVar[str] = "observation"
 
@@ -243,7 +241,7 @@ RECORD_TYPES: dict[str, type[Record]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """One change of one record. ``erased`` marks an entry whose text was taken out."""
+    """One change of one record. ``erased`` marks an entry whose text was removed."""
 
     seq: int
     at: datetime
@@ -262,7 +260,7 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A conversation, as far as its messages are kept."""
+    """A conversation whose messages are stored."""
 
     id: str
     messages: int
@@ -272,7 +270,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call of a tool, without anything of its content."""
+    """One call of a tool, without its content."""
 
     id: str
     at: datetime
@@ -289,7 +287,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What one operation used on one day."""
+    """The usage of one operation on one day."""
 
     day: date
     operation: str
@@ -301,29 +299,29 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """Something that happened between the person and the application, as the host reported it."""
+    """Something the person did or was shown, as the host application reported it."""
 
     id: str
     at: datetime
     kind: str
     item: str | None = None
-    """What it was about, as the host calls it: an id or an address."""
+    """The item it was about: the host's id or address."""
     title: str | None = None
     value: str | None = None
-    """Which reaction ("👍") or command ("/saved")."""
+    """The reaction ("👍") or command ("/saved")."""
     topics: tuple[str, ...] = ()
     text: str | None = None
-    """With a reaction, a save or a command the person's own words; otherwise what they were given."""
+    """For a reaction, a save or a command, the person's own words; otherwise the text they were shown."""
     session: str | None = None
-    """The conversation it belongs to, whose messages are records."""
+    """The conversation it belongs to."""
     metadata: dict[str, Any] = field(default_factory=dict)
     reported_at: datetime | None = field(default=None, compare=False)
-    """When it was stored here, later than all that was there before: the order to read in, however late it came."""
+    """When it was stored, later than everything before it. Extraction reads in this order, however late one arrives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionRun:
-    """How learning from one day went, and what it used."""
+    """The result and the usage of learning from one day."""
 
     id: str
     day: date
@@ -337,7 +335,7 @@ class ExtractionRun:
     duration_ms: int | None = None
     error: str | None = None
     tier: str | None = None
-    """How it was extracted, such as by rules or by a model."""
+    """The method of extraction, such as rules or a model."""
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -345,21 +343,21 @@ class ExtractionRun:
 class Hit:
     """A record that a search found, and why.
 
-    ``raw_score`` is the sum of the ``signals``, in units of BM25; where only words speak for a record it is the
-    plain formula. ``score`` is the same from 0 to 1. ``passage`` is the part of a long text that matched.
+    ``raw_score`` is the sum of the ``signals``, in units of BM25; with word matches only, it is plain BM25. ``score``
+    is the same from 0 to 1. ``passage`` is the part of a long text that matched.
     """
 
     record: Record
     score: float
     raw_score: float
     words: tuple[str, ...] = ()
-    """The words of the query that the record has, or has something close to."""
+    """The words of the query that the record contains, exactly or approximately."""
     signals: dict[str, float] = field(default_factory=dict)
     passage: str = ""
 
     @property
     def why(self) -> str:
-        """Why it was found, in a few words."""
+        """The reason it was found, in a few words."""
         said = [", ".join(self.words)] if self.words else []
         told = _PHRASES if self.record.kind == "message" else _PHRASES.keys() - {"session"}
         said += [_PHRASES[name] for name in _PHRASES if name in told and self.signals.get(name, 0.0) > 0]
@@ -376,12 +374,12 @@ _PHRASES = {
     "latest": "recent",
     "importance": "important",
 }
-"""What a hit says of the signals that spoke for it. Words speak for themselves; the rest is only in ``signals``."""
+"""The reasons that a hit shows for its signals. Other signals are only in ``signals``."""
 
 
 class Hits(list[Hit]):
-    """What a search found, best first. ``mode`` is "words", or "words and vectors" when an embedder took part;
-    ``note`` says why it did not, if it should have."""
+    """The results of a search, best first. ``mode`` is "words", or "words and vectors" if an embedder was used;
+    ``note`` says why a configured embedder was not."""
 
     def __init__(self, hits: Iterable[Hit] = (), *, mode: str = "words", note: str = "") -> None:
         super().__init__(hits)
@@ -401,9 +399,9 @@ STILL_PENDING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What an erasure removed: how many things in each place, and the ids that are gone.
+    """What an erasure removed: the counts by place, and the erased ids.
 
-    ``places["pending"]``, if there, is the number of logs and files that still hold erased text; see `still_pending`.
+    ``places["pending"]``, if present, is the number of logs and files that still hold erased text; see `still_pending`.
     """
 
     at: datetime
@@ -413,28 +411,28 @@ class Receipt:
 
     @property
     def removed(self) -> dict[str, int]:
-        """The places, without what is pending and what is left."""
+        """The places without what is pending or left."""
         return {place: number for place, number in self.places.items() if place not in (PENDING, FILES_LEFT)}
 
     @property
     def left(self) -> str | None:
-        """What is not gone, and what to do about it, in sentences; None if everything is gone."""
+        """Sentences about what is not removed and what to do about it; None if everything is removed."""
         files = self.places.get(FILES_LEFT)
         told = f"{files:,} {'file is' if files == 1 else 'files are'} {_ARE_LEFT}" if files else None
         return " ".join(filter(None, (told, self.still_pending))) or None
 
     @property
     def still_pending(self) -> str | None:
-        """What is not gone yet, and when it will be, as a sentence; None if everything is gone."""
+        """Sentences about what is not removed yet and when it will be; None if everything is removed."""
         return STILL_PENDING if self.places.get(PENDING) else None
 
 
-# Outcomes: what came of a request
+# Outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a request. ``done`` says whether memory changed; ``notices`` are for the person."""
+    """The result of a write. ``done`` is True if memory changed; ``notices`` are for the person."""
 
     done: ClassVar[bool] = False
     message: str
@@ -443,7 +441,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(Outcome):
-    """A new record. ``similar`` are known records that say nearly the same."""
+    """A new record was stored. ``similar`` are existing records that say nearly the same."""
 
     done: ClassVar[bool] = True
     record: Record
@@ -452,7 +450,7 @@ class Written(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demoted(Outcome):
-    """Too uncertain to be durable: it went to today's daily note instead."""
+    """Too uncertain for MEMORY.md: it was added to today's daily note instead."""
 
     done: ClassVar[bool] = True
     record: Record
@@ -460,7 +458,7 @@ class Demoted(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated(Outcome):
-    """A record has a new version, or was brought back."""
+    """A record has a new version, or was restored."""
 
     done: ClassVar[bool] = True
     record: Record
@@ -469,7 +467,7 @@ class Updated(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten(Outcome):
-    """Gone from recall, kept in the journal, can be undone."""
+    """A record was archived. This can be undone."""
 
     done: ClassVar[bool] = True
     record: Record
@@ -487,7 +485,7 @@ class Merged(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited(Outcome):
-    """A file has another text. ``undo`` of its ``run`` takes the records back; None if only prose changed."""
+    """A file has a new text. To revert the records, undo its ``run``, which is None if only prose changed."""
 
     done: ClassVar[bool] = True
     added: tuple[Record, ...]
@@ -498,7 +496,7 @@ class Edited(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone(Outcome):
-    """Changes were taken back; each is a journal entry of its own."""
+    """Changes were undone; each reversal is a journal entry."""
 
     done: ClassVar[bool] = True
     entries: tuple[JournalEntry, ...]
@@ -506,7 +504,7 @@ class Undone(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased(Outcome):
-    """Removed everywhere; only tombstones stay."""
+    """Records were removed everywhere; only tombstones stay."""
 
     done: ClassVar[bool] = True
     receipt: Receipt
@@ -514,7 +512,7 @@ class Erased(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported(Outcome):
-    """An interaction is stored. If its id was known already it is the one from before, and not ``fresh``."""
+    """An interaction is stored. If its id was already known, it is the earlier one and not ``fresh``."""
 
     done: ClassVar[bool] = True
     interaction: Interaction
@@ -523,28 +521,28 @@ class Reported(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unchanged(Outcome):
-    """The file says exactly this already; nothing was written."""
+    """The file already has this text; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate(Outcome):
-    """The same is known already; nothing was written."""
+    """The same is already known; nothing was written."""
 
     record: Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict(Outcome):
-    """The key is known with another value; nothing was written. Update it, or use another key."""
+    """The key already has another value; nothing was written. Update it, or use another key."""
 
     record: Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(Outcome):
-    """The policy said no; ``reason`` is one of paused, incognito, secret, code, erased, changed.
+    """The policy refused; ``reason`` is one of paused, incognito, secret, code, erased, changed.
 
-    An edit is refused as ``changed`` if the file is no longer what the editor started from.
+    An edit is refused as ``changed`` if the file has changed since the editor read it.
     """
 
     reason: str
@@ -568,7 +566,7 @@ _VALUES: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {
 
 
 def to_dict(record: Record) -> dict[str, Any]:
-    """The record as JSON-ready data; fields that hold their default are left out."""
+    """Return the record as JSON-compatible data, without fields that have their default value."""
     data: dict[str, Any] = {"kind": record.kind}
     cls = type(record)
     for (name, default), value in zip(_DEFAULTS[cls], _VALUES[cls](record), strict=True):
@@ -585,7 +583,7 @@ def to_dict(record: Record) -> dict[str, Any]:
 
 
 def from_dict(data: dict[str, Any]) -> Record:
-    """The inverse of `to_dict`."""
+    """Return the record from the data of `to_dict`."""
     values = dict(data)
     cls = RECORD_TYPES[values.pop("kind")]
     for name, value in values.items():

@@ -1,11 +1,10 @@
 """Words of a text, in any script.
 
-Turns a text into a form that can be compared (`fold`), into words (`folded_words`), into search terms (`terms`) and
-into plain ASCII (`romanize`). Search and the duplicate policy both stand on it.
+Turns a text into a comparable form (`fold`), into words (`folded_words`), into search terms (`terms`) and into plain
+ASCII (`romanize`). Search and the duplicate policy are built on it.
 
-It knows nothing about databases, facts, users or ranking, and it has no dictionary and no model: the language
-of a text is guessed from its script and from small tables of frequent words. The stemmers and the
-transliteration tables are loaded at first use, so that importing this module costs nothing.
+It has no dictionary and no model: the language of a text is guessed from its script and from small tables of frequent
+words. Stemmers and transliteration tables are loaded on first use, so that importing this module is cheap.
 """
 
 from __future__ import annotations
@@ -111,8 +110,7 @@ _INVISIBLE += [
 _REMOVE: dict[int, str | None] = dict.fromkeys(_INVISIBLE)
 _CLEANED: dict[int, str | None] = {**_CLEAN, **_REMOVE}
 
-# Letters that no decomposition turns into a base letter, and letters whose variants readers take for the
-# same.
+# Letters that no decomposition turns into a base letter, and letters whose variants readers treat as the same.
 _PLAIN = str.maketrans(
     {"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ħ": "h", "ё": "е"}
     | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ـ": ""}
@@ -122,7 +120,7 @@ _POINTS = "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b
 
 
 def clean(text: str) -> str:
-    """One Unicode form, straight quotes, single spaces, nothing invisible; case and accents stay."""
+    """Return text in one Unicode form, with straight quotes, single spaces and nothing invisible."""
     if not text.isascii():
         # Twice: taking an invisible character out can leave two that compose.
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).translate(_CLEANED))
@@ -133,10 +131,9 @@ def clean(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The form in which texts are compared: like `clean`, and without case and without accents.
+    """Return the form in which texts are compared: like `clean`, without case and accents.
 
-    Only for matching: accents go for Latin and Greek, vowel points for Arabic and Hebrew; й and ї stay
-    letters.
+    Only for matching. Latin and Greek lose accents, Arabic and Hebrew vowel points; й and ї stay letters.
     """
     text = clean(text)
     if text.isascii():
@@ -147,21 +144,21 @@ def fold(text: str) -> str:
 
 
 def tokens(cleaned: str) -> list[str]:
-    """Words and punctuation marks of a text that went through `clean`, in order and with their case.
+    """Return the words and punctuation marks of a cleaned text, in order and with their case.
 
-    A run of an unspaced script is one token here; `folded_words` cuts it into pairs.
+    A run of an unspaced script is one token here; `folded_words` splits it into pairs.
     """
     return (_ascii() if cleaned.isascii() else _any()).findall(cleaned)
 
 
 def unspaced(token: str) -> bool:
-    """Whether a token is a run of a script without spaces, such as Chinese or Thai."""
+    """Return True if a token is a run of a script without spaces, such as Chinese or Thai."""
     return _compiled(_ONE_UNSPACED).match(token) is not None
 
 
 @lru_cache(maxsize=32768)
 def token_words(token: str) -> tuple[str, ...]:
-    """The folded words in one token: none for punctuation, pairs for Chinese, two for l'hôpital."""
+    """Return the folded words in one token: none for punctuation, pairs for Chinese, two for l'hôpital."""
     if token in _MARK_SET:
         return ()
     token = fold(token).lstrip("-")
@@ -176,7 +173,7 @@ def token_words(token: str) -> tuple[str, ...]:
 
 
 def folded_words(text: str) -> list[str]:
-    """The folded words of a text, in order.
+    """Return the folded words of a text, in order.
 
     >>> words("Don’t use C++ or node.js 18.2 — Київ, 東京都!")
     ["don't", 'use', 'c++', 'or', 'node.js', '18.2', 'київ', '東京', '京都']
@@ -188,19 +185,19 @@ def folded_words(text: str) -> list[str]:
 
 
 def letter_runs(folded: str) -> list[str]:
-    """The runs of letters, digits and their marks in a folded text: "gpt-4_turbo" is gpt, 4 and turbo."""
+    """Return the runs of letters, digits and their marks in a folded text: "gpt-4_turbo" is gpt, 4 and turbo."""
     return _compiled(f"(?:[^\\W_]|[{_MARKS}])+").findall(folded)
 
 
 def join_compounds(folded: str) -> str:
-    """A folded text with its compounds in one word, hyphens and apostrophes left out: "e-mail" is email, "don't" dont.
+    """Return a folded text with compounds joined: "e-mail" is email, "don't" is dont.
 
-    Numbers stay as they are, and a possessive 's goes.
+    Numbers are unchanged, and a possessive 's is removed.
     """
     if "-" not in folded and "'" not in folded:
         return folded
     letter = f"(?:[^\\W_]|[{_MARKS}])"
-    # from the beginning of a word only, and never back: a word as long as a page would take minutes otherwise
+    # only from the start of a word and without backtracking, or a word as long as a page would take minutes
     return _compiled(f"(?<!{letter}){letter}++(?:[-']{letter}++)+").sub(_join_compound, folded)
 
 
@@ -211,7 +208,7 @@ def _join_compound(found: re.Match[str]) -> str:
 
 # -- language ------------------------------------------------------------------------------------------------
 
-# Frequent words without which a text still says what it says. No negation is among them, ever.
+# Frequent words that add no meaning. Never add a negation.
 _STOP = {
     "en": """a an the and or of to in on at for by with from as is am are was were be been being it its this
     that these those i me my you your he him his she her they them their we our do does did has have had
@@ -240,7 +237,7 @@ _STOP = {
     "ru": """и а или в во на до с со о об по за для от при про есть был была было были я ты он она оно мы вы
     они мой моя мое мои его ее их что это этот эта эти как так очень же бы у к ко пользователь""",
 }
-# Words that make a question of what it is about.
+# Words that only turn a text into a question.
 _ASKING = {
     "en": """what when where who whom whose which why how many much long often ever may might must each other any some
     all both here now only own same too happen happens happened tell remind mentioned mention said say please
@@ -261,7 +258,7 @@ _ASKING = {
     "ru": """что когда где кто кого кому какой какая какое какие почему как сколько ли может скажи напомни говорил
     говорила""",
 }
-# Further words that tell a language apart; a short remark often has no other sign.
+# Further words that identify a language; a short remark often has no other sign.
 _HINTS = {
     "en": """not no never likes like lives live works work uses use prefers prefer wants want drinks plays
     speaks two three four five six seven eight nine ten has name every before after morning evening day days
@@ -330,11 +327,10 @@ def _asking_words() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def _speakers() -> dict[str, tuple[str, ...]]:
-    """Which languages a frequent word belongs to."""
     found: dict[str, list[str]] = {}
     for tables in (_STOP, _HINTS):
         for code, table in tables.items():
-            if code not in ("uk", "ru"):  # told apart by their letters
+            if code not in ("uk", "ru"):  # distinguished by their letters
                 for word in table.split():
                     if code not in found.setdefault(word, []):
                         found[word].append(code)
@@ -343,7 +339,7 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=32768)
 def _script(word: str) -> str:
-    """The language a word's letters give away, "" for plain Latin ones."""
+    """Return the language that a word's letters identify, "" for plain Latin ones."""
     if word.isascii():
         return ""
     for letter in word:
@@ -364,7 +360,7 @@ def _script(word: str) -> str:
     return ""
 
 
-# Ukrainian words that carry none of the letters Russian lacks.
+# Ukrainian words without any of the letters that Russian lacks.
 _UKRAINIAN = """користувач користувачка любить живе живу має маю та чи що як він вона вони хоче хочу працює
 грає зараз дуже без від щоранку щодня програмісткою каву народження травня"""
 
@@ -375,7 +371,7 @@ def _ukrainian_words() -> frozenset[str]:
 
 
 def detect_language(found: list[str]) -> str:
-    """The likely language of a text, given its words in lower case; English when in doubt."""
+    """Return the likely language of a text from its words in lower case; English when in doubt."""
     speakers = _speakers()
     votes: dict[str, int] = {}
     for word in found:
@@ -383,7 +379,7 @@ def detect_language(found: list[str]) -> str:
             if code := _script(word):
                 if code == "ru" and word in _ukrainian_words():
                     code = "uk"
-                # A letter says more than a word that several languages share.
+                # A letter is a stronger sign than a word that several languages share.
                 votes[code] = votes.get(code, 0) + 4
             word = fold(word)
         weight = 2 if len(word) > 1 else 1  # vitamin D is not French
@@ -396,12 +392,12 @@ def detect_language(found: list[str]) -> str:
     best = max(votes.values())
     if best < 2 or votes.get("en") == best:
         return "en"
-    # Of two languages that share all the words seen, the one with more writers.
+    # If two languages share all these words, choose the one with more writers.
     return max((code for code in votes if votes[code] == best), key=_BY_WRITERS.find)
 
 
 def language_of(text: str) -> str:
-    """The likely language of a text."""
+    """Return the likely language of a text."""
     return detect_language([token.lower() for token in tokens(clean(text))])
 
 
@@ -419,7 +415,7 @@ def _uk_endings() -> list[str]:
 
 
 def _ukrainian(word: str) -> str:
-    """A light Ukrainian stemmer: Snowball has none. Takes case, number and person endings off."""
+    """Return the stem of a Ukrainian word without case, number and person endings. Snowball has no such stemmer."""
     word = word.removesuffix("ся").removesuffix("сь") if len(word) > 5 else word
     if len(word) > 4 and word.endswith("лю") and word[-3] in "бпвмф":
         return word[:-2]  # люблю, любить
@@ -439,7 +435,7 @@ def _stemmer(code: str) -> Callable[[str], str]:
         return str
     import Stemmer  # here, not above: loading it costs more than this whole module
 
-    # Without its own cache: `stem` has one, and this one would keep what others wrote for as long as we live.
+    # Without its own cache: `stem` has one, and this one would keep users' words for the life of the process.
     snowball: Callable[[str], str] = Stemmer.Stemmer(_SNOWBALL[code], 0).stemWord
     if code != "ru":
         return snowball
@@ -449,7 +445,7 @@ def _stemmer(code: str) -> Callable[[str], str]:
             return word[:-2]
         found = snowball(word)
         if found == word and len(word) >= 5 and word.endswith(("ет", "ут", "ем")):
-            found = word[:-2]  # живет: Snowball takes this ending off after а and я only
+            found = word[:-2]  # живет: Snowball removes this ending only after а and я
         return found
 
     return russian
@@ -457,7 +453,7 @@ def _stemmer(code: str) -> Callable[[str], str]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str, code: str) -> str:
-    """The stem of a folded word in the language with this code; the word itself where no stemmer is known."""
+    """Return the stem of a folded word in a language; the word itself if there is no stemmer."""
     if len(word) < 3 or not word.isalpha():
         if "'" not in word:
             return word
@@ -470,13 +466,13 @@ def stem(word: str, code: str) -> str:
 
 @lru_cache(maxsize=4096)
 def stems(word: str) -> frozenset[str]:
-    """A folded word and its stems in every language of its script: one word alone does not tell which."""
+    """Return a folded word and its stems in all languages of its script, because one word does not identify it."""
     codes = languages_of_script(word) or tuple(_SNOWBALL)
     return frozenset({word, *(stem(word, code) for code in codes)})
 
 
 def languages_of_script(word: str) -> tuple[str, ...]:
-    """The languages whose letters a folded word has; none for Latin letters, which tell nothing."""
+    """Return the languages that a folded word's letters identify; none for Latin letters."""
     code = _script(word)
     if code in ("uk", "ru"):
         return "uk", "ru"
@@ -484,25 +480,27 @@ def languages_of_script(word: str) -> tuple[str, ...]:
 
 
 def without_stop_words(found: list[str], code: str) -> list[str]:
-    """Folded words without those that say little in a language; all of them if no other is left."""
+    """Return folded words without stop words; all of them if no other is left."""
     stops = _stop_words().get(code, frozenset())
     return [word for word in found if word not in stops] or found
 
 
 def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
-    """What a text is indexed and searched by: stemmed words without stop words, in order.
+    """Return the search terms of a text: stemmed words without stop words, in order.
 
-    The language is guessed unless its ``code`` is given. A text of stop words only ("The Who") keeps them, and
-    negations always stay. What is ``asked`` is searched without the words that only make it a question.
-    An identifier is found whole and by its parts: gpt-4 also by gpt and 4.
+    The language is guessed unless its ``code`` is given. A text of only stop words ("The Who") keeps them, and
+    negations always stay. With ``asked``, words that only form a question are left out. An identifier is found as a
+    whole and by its parts: gpt-4 also by gpt and 4.
     """
     found = folded_words(text)
     if text.isascii():
         code = code or detect_language(found)
     else:
         cleaned = tokens(clean(text))
-        code = code or detect_language([token.lower() for token in cleaned])  # before they are folded: letters tell
-        if not asked:  # a single character is searched for as it is, and not as half of a pair
+        code = code or detect_language(
+            [token.lower() for token in cleaned]
+        )  # before folding, which removes identifying letters
+        if not asked:  # index single characters too, because they are searched as such and not as half of a pair
             found += [
                 letter for token in cleaned if len(token) > 1 for letter in token if _compiled(_SYLLABLE).match(letter)
             ]
@@ -522,7 +520,7 @@ def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16384)
 def _identifier_parts(word: str) -> tuple[str, ...]:
-    """An identifier and what it is made of; 1,200 is 1200, and c++, don't and 3.11 are only themselves."""
+    """Return an identifier and its parts; 1,200 is 1200, and c++, don't and 3.11 have no parts."""
     if not any(letter.isalpha() for letter in word):
         return (word.replace(",", "") if "," in word else word,)
     if "'" in word:
@@ -547,7 +545,7 @@ def _anyascii() -> Callable[[str], str]:
 
 @lru_cache(maxsize=32768)
 def romanize(word: str) -> str:
-    """A word in lower-case ASCII letters, whatever its script: Харків becomes kharkiv."""
+    """Return a word of any script in lower-case ASCII letters: Харків becomes kharkiv."""
     folded = fold(word)
     if folded.isascii():
         return folded

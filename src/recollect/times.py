@@ -1,7 +1,4 @@
-"""Moments and days: always UTC, always aware, one text form that sorts as time does.
-
-Knows nothing about records.
-"""
+"""Times and days: always in UTC, always aware, with one text form that sorts by time."""
 
 from __future__ import annotations
 
@@ -12,27 +9,27 @@ from functools import lru_cache
 from recollect.errors import InvalidInputError
 
 Clock = Callable[[], datetime]
-"""Whatever tells the time: `utc_now`, or a frozen clock in tests."""
+"""A function that returns the time: `utc_now`, or a frozen clock in tests."""
 
 
 def utc_now() -> datetime:
-    """The present moment."""
+    """Return the current time."""
     return datetime.now(timezone.utc)
 
 
-@lru_cache(maxsize=256)  # what is stored together shares its moments
+@lru_cache(maxsize=256)  # records stored together share their times
 def to_text(moment: datetime) -> str:
-    """Fixed width, so that text order is time order: ``2026-02-12T09:30:00.000000Z``."""
+    """Return text of fixed width, so that it sorts by time: ``2026-02-12T09:30:00.000000Z``."""
     return moment.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def from_text(text: str) -> datetime:
-    """The inverse of `to_text`."""
+    """Return the time from a text of `to_text`."""
     return datetime.fromisoformat(text)
 
 
 def parse_moment(field: str, value: object) -> datetime:
-    """A moment a caller gave as datetime, date, or ISO 8601 text; without a zone it is UTC."""
+    """Return a time from a datetime, a date or ISO 8601 text; without a time zone it is UTC."""
     moment: datetime | None = None
     if isinstance(value, datetime):
         moment = value
@@ -56,7 +53,7 @@ def parse_moment(field: str, value: object) -> datetime:
 
 
 def parse_day(field: str, value: object) -> date:
-    """A day a caller gave as date or ``YYYY-MM-DD``."""
+    """Return a day from a date or ``YYYY-MM-DD``."""
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):

@@ -1,7 +1,7 @@
-"""How memories are used, in numbers: names, days and times, nothing of the content and nobody's name.
+"""Usage metrics for operators: counts and durations, never content or user ids.
 
-A `Tally` is what a store counted, a `UsageMetrics` what an operator wants to know of it. Times are counted by how long
-they took: twenty steps for each power of ten, so that a percentile is within 7 % of the true one. Knows no database.
+A `Tally` is what a store counted; `UsageMetrics` are computed from it. Durations are counted in twenty steps per power
+of ten, so that percentiles are accurate to 7 %.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from math import ceil, sqrt
 from typing import NamedTuple
 
 _STEPS = (1.0, 1.12, 1.25, 1.4, 1.6, 1.8, 2.0, 2.24, 2.5, 2.8, 3.15, 3.55, 4.0, 4.5, 5.0, 5.6, 6.3, 7.1, 8.0, 9.0)
-"""Renard's preferred numbers: one is at most a seventh greater than the one before."""
+"""Renard's preferred numbers: each is at most a seventh greater than the one before."""
 BOUNDS = tuple(round(step * 10.0**power, 8) for power in range(-1, 8) for step in _STEPS)
-"""Where a step ends and the next begins, in milliseconds: from a tenth to a day."""
+"""The boundaries of the steps in milliseconds, from a tenth to a day."""
 FACT_TOOLS = ("remember_fact", "remember_relationship", "write_memory")
 """The tools that write facts."""
 FAILED = frozenset({"error", "timeout", "invalid", "limited"})
-"""How a call ends that was not answered. That the policy refuses something is an answer."""
+"""The statuses of failed calls. A refusal by the policy is not a failure."""
 CHANGED = frozenset({"written", "demoted", "updated", "forgotten", "merged", "edited", "undone", "erased"})
-"""What came of a call that changed a memory."""
+"""The outcomes of calls that changed a memory."""
 
 
 class CallGroup(NamedTuple):
-    """Calls that are counted together; ``step`` is which of `BOUNDS` they took less than."""
+    """Calls that are counted together. ``step`` is the index of the bound that they took less than."""
 
     day: str
     tool: str
@@ -39,48 +39,48 @@ class CallGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a store counted of many users. Days are as in 2026-05-02, in UTC."""
+    """The counts of a store over many users. Days are text such as 2026-05-02, in UTC."""
 
     calls: Mapping[CallGroup, int] = field(default_factory=dict)
     talks: Mapping[str, int] = field(default_factory=dict)
-    """Conversations in which tools were called; one that goes on for days counts on each of them."""
+    """Conversations with tool calls. One that lasts several days counts on each of them."""
     facts: Mapping[str, int] = field(default_factory=dict)
-    """Facts that were written in them."""
+    """Facts written in these conversations."""
     episodes: Mapping[str, int] = field(default_factory=dict)
     users: int = 0
     unread: int = 0
     """Users whose data could not be read."""
     waiting: int = 0
-    """Users who are not counted yet, or not anew, because there was no time for it."""
+    """Users whose counts are missing or outdated, because there was no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long things took, in milliseconds. Without any there are no percentiles."""
+    """Durations in milliseconds. Without data there are no percentiles."""
 
     number: int = 0
     p50: float | None = None
     p95: float | None = None
     p99: float | None = None
     steps: tuple[tuple[float, int], ...] = ()
-    """How many took less than this and not less than the bound before, where there are any."""
+    """The count per bound: less than this bound and not less than the one before. Zero counts are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMetrics:
-    """How one tool does."""
+    """The metrics of one tool."""
 
     tool: str
     calls: int
     failed: int
     success: float | None
-    """The share of calls that were answered; None if all of them still wait."""
+    """The share of successful calls; None if none has ended."""
     latency: Latency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayMetrics:
-    """One day."""
+    """The metrics of one day."""
 
     day: date
     calls: int = 0
@@ -92,57 +92,57 @@ class DayMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMetrics:
-    """What waits to be done, what is done, and how long that took."""
+    """The metrics of the queue."""
 
     waiting: int = 0
     running: int = 0
     done: int = 0
     dead: int = 0
     oldest: datetime | None = None
-    """When the job was due that has waited longest."""
+    """When the longest waiting job was due."""
     completion: Latency = Latency()
-    """From when a job was put, or due if it was put for later, until it was done; of those that are still kept."""
+    """The time from when a job was queued (or due) until it was done, for the jobs that are still kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageMetrics:
-    """How memories were used from one day to another, both included."""
+    """Usage metrics from one day to another, both included."""
 
     since: date
     until: date
     users: int = 0
     unread: int = 0
-    """Users whose data could not be read, and who are in none of the numbers."""
+    """Users whose data could not be read; they are not counted."""
     waiting: int = 0
-    """Users who are still to be counted, or counted anew: ask again."""
+    """Users whose counts are missing or outdated; ask again."""
     calls: int = 0
     failed: int = 0
     success: float | None = None
     latency: Latency = Latency()
     writing: Latency = Latency()
-    """Of the calls that changed a memory: until the change was durable and answered."""
+    """The latency of calls that changed a memory, until the change was durable and answered."""
     tools: tuple[ToolMetrics, ...] = ()
     days: tuple[DayMetrics, ...] = ()
     conversations: int = 0
-    """One that goes on for days counts on each of them."""
+    """One that lasts several days counts on each of them."""
     facts_per_conversation: float | None = None
     episodes: int = 0
     updates: int = 0
     forgets: int = 0
     duplicates: int = 0
     duplicate_rate: float | None = None
-    """The share of what tools wanted to write that was known already."""
+    """The share of attempted writes that were already known."""
     queue: QueueMetrics | None = None
-    """None if there can be no queue, or it cannot be read."""
+    """None if there is no queue, or it cannot be read."""
 
 
 def latency_step(milliseconds: float) -> int:
-    """Where a time is counted: under the first bound that is greater."""
+    """Return the step of a duration: the index of the first greater bound."""
     return bisect_right(BOUNDS, milliseconds)
 
 
 def latency_of(steps: Mapping[int, int]) -> Latency:
-    """Percentiles of what was counted. What took longer than the last bound counts as that."""
+    """Return the percentiles of counted durations. Those beyond the last bound count as that bound."""
     within: Counter[int] = Counter()
     for step, number in steps.items():
         within[min(step, len(BOUNDS) - 1)] += number
@@ -159,7 +159,7 @@ def latency_of(steps: Mapping[int, int]) -> Latency:
 
 
 class _CallTotals:
-    """Calls added up."""
+    """Sums of calls."""
 
     def __init__(self) -> None:
         self.calls = self.failed = self.queued = 0
@@ -175,13 +175,13 @@ class _CallTotals:
 
     @property
     def success(self) -> float | None:
-        """The share of those that have ended."""
+        """Return the share of successful calls among those that have ended."""
         ended = self.calls - self.queued
         return (ended - self.failed) / ended if ended else None
 
 
 def compute_metrics(tally: Tally, since: date, until: date) -> UsageMetrics:
-    """What an operator wants to know, from one day to another."""
+    """Return the metrics from one day to another."""
     span = [since + timedelta(days=number) for number in range((until - since).days + 1)]
     whole, writing = _CallTotals(), Counter[int]()
     tools: dict[str, _CallTotals] = {}
@@ -239,5 +239,5 @@ def _day_metrics(day: date, of: _CallTotals, episodes: Mapping[str, int]) -> Day
 
 
 def _step_midpoint(step: int) -> float:
-    """A time that stands for a step: no time in it is further away than the root of the ratio of its ends."""
+    """Return the geometric mean of a step, which is off by at most the square root of the ratio of its ends."""
     return round(sqrt(BOUNDS[step - 1] * BOUNDS[step]), 4) if step else BOUNDS[0]

@@ -1,8 +1,7 @@
-"""Who a memory belongs to: which ids are accepted, and the folder each one gets.
+"""User ids: which are accepted, and the folder of each.
 
-A user id is the host application's own name for a person. It is never used as a path or in SQL text: the
-folder name is derived from it, and two different ids never share a folder, not even on a file system that
-ignores case or Unicode form.
+A user id is the host application's own id of a person. It is never used as a path or in SQL text: the folder name is
+derived from it, and two different ids never share a folder, even on a file system that ignores case or Unicode form.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ _UNSAFE = re.compile(r"[^a-z0-9_-]+")
 
 
 def text_of_number(value: int) -> str:
-    """A number as text; one that is far too long, as too long a text."""
+    """Return a number as text; a huge number becomes a text that is too long to be accepted."""
     return str(value) if value.bit_length() < 1000 else "9" * 1000
 
 
 def check_user_id(value: object) -> str:
-    """The id as text, or `InvalidInputError`. Integers are turned into text."""
+    """Return the id as text, or raise `InvalidInputError`. Integers become text."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = text_of_number(value)
     if not isinstance(value, str):
@@ -37,7 +36,7 @@ def check_user_id(value: object) -> str:
 
 
 def folder_name(user_id: str) -> str:
-    """A safe, unique folder name: plain ids as they are, all others as a readable part and a hash."""
+    """Return a safe, unique folder name: a plain id unchanged, any other as a readable part and a hash."""
     if _PLAIN.fullmatch(user_id) and not _RESERVED.fullmatch(user_id):
         return user_id
     readable = _UNSAFE.sub("-", user_id.lower()).strip("-_")[:32] or "user"

@@ -1,15 +1,15 @@
-"""The table of verbs. A method of `Memory` with the decorator `verb` is the declaration of one.
+"""The table of verbs. A verb is declared as a method of `Memory` with the decorator `verb`.
 
     @verb(scope="write", batch=True)
     def remember(self, content: FactText, *, key: Key | None = None) -> Outcome:
         \"""A fact about the person, under a key or as a sentence.\"""
 
-The types of its arguments are those of `recollect.fields`: their checks are applied before the body runs. The HTTP
-routes, the OpenAPI document, the clients, `AsyncMemory` and the options of commands follow from this table.
+Its arguments have types of `recollect.fields`, whose checks run before the body. The HTTP routes, the OpenAPI document,
+the clients, `AsyncMemory` and the options of commands are derived from this table.
 
-Each verb has a route of its name below the user it is about: ``POST /v1/users/42/remember`` takes the arguments of
-`Memory.remember` as a JSON object. A verb that only reads, and takes nothing that a person said, may be declared with
-``method="GET"``: proxies log addresses, not bodies.
+Each verb is a route below its user: ``POST /v1/users/42/remember`` takes the arguments of `Memory.remember` as a JSON
+object. Only a verb that reads, and takes nothing that a person said, may have ``method="GET"``, because proxies log
+addresses.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _T = TypeVar("_T")
 Scope = Literal["read", "write", "admin"]
 Method = Literal["GET", "POST"]
 NOT_SENT = frozenset({"progress"})
-"""Arguments that stay with the caller."""
+"""Arguments that are not sent over a connection."""
 ACTING = "recollect-acting"
-"""The header that says on whose behalf: a JSON object of what `Memory.acting` takes."""
+"""The header with the arguments of `Memory.acting` as a JSON object."""
 IDEMPOTENCY = "idempotency-key"
 PAGE = 500
-"""How many items a page has, unless asked otherwise."""
+"""The default number of items on a page."""
 
 
 class Executor(Protocol):
-    """A memory, wherever it is: it does what a verb says, here or at the other end of a connection."""
+    """A memory that runs verbs, here or over a connection."""
 
     def _run_verb(self, verb: Verb, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
@@ -62,7 +62,7 @@ _M = TypeVar("_M", bound=Executor)
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a verb: what its signature and its field say."""
+    """One argument of a verb, from its signature and its field."""
 
     name: str
     field: Field | None
@@ -71,50 +71,50 @@ class Argument:
     default: Any
     kind: Any
     is_optional: bool
-    """Whether None is allowed."""
+    """True if None is allowed."""
 
     @property
     def is_required(self) -> bool:
-        """Whether it has no default."""
+        """True if it has no default."""
         return self.default is inspect.Parameter.empty and self.kind is not inspect.Parameter.VAR_POSITIONAL
 
     @property
     def is_variadic(self) -> bool:
-        """Whether any number of them may be given."""
+        """True if any number of values may be given."""
         return bool(self.kind is inspect.Parameter.VAR_POSITIONAL)
 
     @property
     def is_positional(self) -> bool:
-        """Whether it may be given without its name."""
+        """True if it may be given without its name."""
         return self.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb of `Memory`, as it was declared. Its signature is looked at when it is first used."""
+    """A verb of `Memory`. Its signature is inspected on first use."""
 
     name: str
     function: Callable[..., Any]
-    """What does it, without the checks."""
+    """The implementation, without the checks."""
     scope: Scope
     method: Method = "POST"
     paged: bool = False
-    """Its answer is a list that may be long, and comes in pages."""
+    """True if its result is a list that is returned in pages."""
     batch: bool = False
-    """It can be part of a batch over HTTP."""
+    """True if it can be part of a batch over HTTP."""
     erases: bool = False
-    """It removes for good: no earlier answer may be kept."""
+    """True if it erases, so that no earlier response may be kept."""
     elsewhere: str = ""
-    """How it is asked over HTTP, if it has no route of its name."""
+    """How it is called over HTTP, if it has no route of its own name."""
 
     @property
     def writes(self) -> bool:
-        """Whether it changes something."""
+        """True if it changes something."""
         return self.scope != "read"
 
     @property
     def does(self) -> str:
-        """What it does, in a sentence."""
+        """Its description in one sentence."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
     @cached_property
@@ -131,7 +131,7 @@ class Verb:
 
     @cached_property
     def returns(self) -> Any:
-        """The type of what it returns."""
+        """The type of its result."""
         return get_type_hints(self.function)["return"]
 
     @cached_property
@@ -143,7 +143,7 @@ class Verb:
     def checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in their normal form; those given by name are replaced in place.
 
-        A wrong number of arguments or an unknown name is left for Python to complain about.
+        Python reports a wrong number of arguments or an unknown name.
         """
         positional, named = self._checks
         for name in kwargs:
@@ -160,12 +160,12 @@ class Verb:
         return (*found, *args[len(found) :])
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, those that stay with the caller left out."""
+        """Return the arguments by name, without those that are not sent over a connection."""
         given = inspect.signature(self.function).bind(None, *args, **kwargs).arguments
         return {name: value for name, value in list(given.items())[1:] if name not in NOT_SENT}
 
     def call(self, memory: Any, arguments: Mapping[str, Any]) -> Any:
-        """Do it, with the arguments by name."""
+        """Run the verb with arguments by name."""
         if self._variadic:
             return getattr(memory, self.name)(*arguments.get(self._variadic, ()))
         return getattr(memory, self.name)(**arguments)
@@ -176,9 +176,9 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {}
-"""The verbs that have a route of their name. Importing `recollect.memory.memory` fills the table."""
+"""The verbs with a route of their own name. Importing `recollect.memory.memory` fills the table."""
 ELSEWHERE: dict[str, Verb] = {}
-"""The verbs that are asked in another way."""
+"""The verbs that are called in another way."""
 
 
 def verb(
@@ -190,7 +190,7 @@ def verb(
     erases: bool = False,
     elsewhere: str = "",
 ) -> Callable[[Callable[Concatenate[_M, _P], _T]], Callable[Concatenate[_M, _P], _T]]:
-    """Declare a method as a verb: put it into the table, and check its arguments before it runs."""
+    """Declare a method as a verb: add it to the table, and check its arguments before it runs."""
 
     def declare(function: Callable[Concatenate[_M, _P], _T]) -> Callable[Concatenate[_M, _P], _T]:
         name = function.__name__

@@ -54,7 +54,7 @@ def test_U6_on_a_telephone_the_menu_leads_everywhere_and_a_fact_can_be_changed(h
     expect(window.main.get_by_role("heading", name="Timeline")).to_be_visible()
     window.open()
     window.press("Edit Drinks rooibos")
-    window.main.get_by_role("textbox", name="It says").fill("Drinks lapsang")
+    window.main.get_by_role("textbox", name="Text").fill("Drinks lapsang")
     window.save()
     window.sees("Changed.")
     assert "Drinks lapsang" in house.file(memory) and window.overflow() == []
@@ -108,7 +108,7 @@ def test_U6_axe_finds_nothing_serious_in_what_appears_later(house: House, memory
     window.page.emulate_media(reduced_motion="reduce")
     window.open()
     window.press("Edit Drinks rooibos")
-    window.main.get_by_role("textbox", name="It says").fill("Drinks lapsang")
+    window.main.get_by_role("textbox", name="Text").fill("Drinks lapsang")
     expect(window.main.locator("ins")).to_be_visible()
     wrong = [*findings(window, axe)]
     window.save()

@@ -80,7 +80,7 @@ def test_U6_hostile_lines_stay_text_when_they_come_by_themselves_and_when_they_a
     memory.edit(f"{memory.show()}- {HOSTILE[3]}\n")
     window.sees(HOSTILE[3])
     window.press(f"Edit {HOSTILE[3]}")
-    text = window.main.get_by_role("textbox", name="It says")
+    text = window.main.get_by_role("textbox", name="Text")
     text.fill(HOSTILE[4])
     expect(window.main.locator("ins", has_text="textarea").first).to_be_visible()
     assert window.page.evaluate(FOREIGN) == []
@@ -170,12 +170,12 @@ def test_U6_after_leaving_the_way_back_shows_nothing(house: House, memory: Memor
     window.open()
     window.open("timeline")
     window.sees("Drinks rooibos")
-    window.page.get_by_role("navigation", name="Pages", exact=True).get_by_role("button", name="Leave").click()
+    window.page.get_by_role("navigation", name="Pages", exact=True).get_by_role("button", name="Log out").click()
     expect(window.page).to_have_url(f"{window.base}/login")
     for _ in range(2):
         window.page.go_back(wait_until="commit")
         expect(window.page).to_have_url(f"{window.base}/login")
-        expect(window.main.get_by_role("button", name="Come in")).to_be_visible()
+        expect(window.main.get_by_role("button", name="Log in")).to_be_visible()
         assert "Northwind" not in window.page.content() and "rooibos" not in window.page.content()
 
 
@@ -185,7 +185,7 @@ def test_U6_a_page_that_is_open_elsewhere_after_leaving_tells_nothing_more(house
     window.open()
     second = Window(window.context, window.base)
     second.open("settings")
-    second.page.get_by_role("navigation", name="Pages", exact=True).get_by_role("button", name="Leave").click()
+    second.page.get_by_role("navigation", name="Pages", exact=True).get_by_role("button", name="Log out").click()
     expect(second.page).to_have_url(f"{window.base}/login")
     window.press("Edit Drinks rooibos")
     expect(window.page).to_have_url(f"{window.base}/login")
@@ -202,7 +202,7 @@ def test_U6_another_site_can_neither_frame_the_console_nor_send_its_forms(house:
     )
     expect(elsewhere.page.frame_locator("iframe").get_by_text("Northwind")).to_have_count(0)
     elsewhere.page.get_by_role("button", name="Win").click()
-    expect(elsewhere.page.get_by_text("pages of other sites may not use this server")).to_be_visible()
+    expect(elsewhere.page.get_by_text("requests from pages of other sites are not allowed")).to_be_visible()
     assert memory.count()["fact"] == 6
     elsewhere.forgive()
 

@@ -56,7 +56,7 @@ def reported(outcome: recollect.Outcome) -> Interaction:
 
 def log(memory: Memory, *calls: ToolCall) -> None:
     """As the tools do it: beside the memory, without touching a file."""
-    with memory._person.write_beside() as tx:
+    with memory._user_memory.write_alongside() as tx:
         tx.log_calls(calls)
 
 
@@ -206,7 +206,7 @@ class MemoryContract:
         memory.remember("Engineer", key="role")
         memory.forget("role")
         memory.remember("Pilot", key="role")
-        with pytest.raises(UndoError, match="known as 'Pilot'"):
+        with pytest.raises(UndoError, match="is now 'Pilot'"):
             memory.undo(2)
         memory.forget("role")
         memory.undo(2)
@@ -262,7 +262,7 @@ class MemoryContract:
     def test_R5_verify_finds_what_was_changed_behind_its_back(self, app: Recollect) -> None:
         memory = app.user("u2")
         record = written(memory.remember("Likes tea"))
-        with memory._person.user.write() as tx:
+        with memory._user_memory.user.write() as tx:
             tx.put(replace(record, content="Likes coffee"))
         assert any(record.id in problem for problem in memory.verify())
 
@@ -952,7 +952,7 @@ class MemoryContract:
             def busy() -> None:
                 raise StoreError("busy")
 
-            patched.setattr(memory._person.user, "write", busy)
+            patched.setattr(memory._user_memory.user, "write", busy)
             with pytest.raises(StoreError, match="busy"):
                 memory.remember("Likes coffee")
         assert memory.search("tea") and isinstance(memory.remember("likes tea"), Duplicate)

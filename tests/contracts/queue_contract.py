@@ -197,7 +197,7 @@ class QueueContract:
         assert queue.put(task(key="k")).fresh
 
     def test_W2_a_key_put_once_is_remembered_when_its_job_is_done(self, make: Make, clock: FrozenClock) -> None:
-        queue = make(clock=clock, keeping=Retention(done=timedelta(hours=1), once=timedelta(days=2)))
+        queue = make(clock=clock, retention=Retention(done=timedelta(hours=1), once=timedelta(days=2)))
         first = queue.put(task(key="extract:u1:2026-02-12", once=True))
         queue.settle([Done(take_one(queue), {"facts": 2})])
         again = queue.put(task(key="extract:u1:2026-02-12", once=True))

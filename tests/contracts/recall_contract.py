@@ -211,7 +211,7 @@ class Own:
 
 def vectors(memory: Memory, embedder: str) -> set[str]:
     """The ids of the records that have a vector."""
-    with memory._person.user.read() as reader:
+    with memory._user_memory.user.read() as reader:
         return {row.record_id for row in reader.vectors(embedder)}
 
 

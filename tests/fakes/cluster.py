@@ -163,7 +163,7 @@ class Api(Member):
         port = free_port()
         self.address = f"http://127.0.0.1:{port}"
         command = ("serve", "--port", str(port), "--workers", "0")
-        super().__init__(f"api-{number}", command, settings, "Ctrl-C ends")
+        super().__init__(f"api-{number}", command, settings, "Press Ctrl-C to stop")
 
 
 class Cluster:

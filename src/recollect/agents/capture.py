@@ -74,7 +74,7 @@ def capture(
         if looks_like_instruction(said):
             return Captured(_INSTRUCTION, AppliedFindings.of([Refused(reason="instruction", message=_INSTRUCTION)]))
         own_said = before_role == "user" and is_own(said)
-        findings = [finding_of(one.told(), source, message) for one in learn(said, role=before_role)] or [
+        findings = [finding_of(one.as_requested(), source, message) for one in learn(said, role=before_role)] or [
             _verbatim_finding(said, said, source, message, trusted=own_said)
         ]
     else:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recollect.agents.apply import Finding
-from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, mark_of, run_extraction
+from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, read_mark, run_extraction
 from recollect.agents.gather_interactions import (
     ConversationPart,
     DailyLine,
@@ -46,7 +46,7 @@ def conclude(
     memory = in_chat_of(memory, session)
     now = (clock or memory.clock)()
     runs = _concluding_runs(memory).get(session, [])
-    collected = gather(memory, map(mark_of, runs), now + _INSTANT, session=session)
+    collected = gather(memory, map(read_mark, runs), now + _INSTANT, session=session)
     if not collected.talks:
         return None
     talk = collected.talks[0]

@@ -139,7 +139,7 @@ def extract(
     if known is not None and known.status == "completed":
         return Extracted(user, known, skipped=DONE)
     read = [run for run in runs if run.status == "completed"]
-    collected = gather(memory, map(mark_of, read), min(end_of(day), now))
+    collected = gather(memory, map(read_mark, read), min(end_of(day), now))
     if collected.count == 0 and any(run.day > day for run in read):
         return Extracted(user, None, skipped="done already, with a later day")
     run = ExtractionRun(id=known.id if known is not None else new_id("run"), day=day, started_at=now, kind=BATCH)
@@ -149,7 +149,7 @@ def extract(
     return done
 
 
-def mark_of(run: ExtractionRun) -> Mark:
+def read_mark(run: ExtractionRun) -> Mark:
     """Return how far a run has read. One without marks, as hosts may record it, has read everything before it."""
     seq, reported = run.details.get("seq"), _detail_moment(run, "reported")
     until = _detail_moment(run, "until") or run.started_at
@@ -192,7 +192,7 @@ def run_extraction(
             (clock or memory.clock)(),
             lambda done: _completed_run(run, found, done, collected, began),
         )
-    except _LeftError as left:
+    except _PostponedError as left:
         return Extracted(user, None, skipped=str(left))
     except _DoneError as done:
         return Extracted(user, done.run, skipped=DONE)
@@ -246,7 +246,7 @@ class _DryRunDoneError(Exception):
     """Ends a dry run so that nothing of it is kept."""
 
 
-class _LeftError(Exception):
+class _PostponedError(Exception):
     """Postponed: memory was paused in the meantime, or another run was faster."""
 
 
@@ -288,11 +288,11 @@ def _store_extraction(
                     other.id for other in open_memory.runs(kind=run.kind, limit=None) if other.status == "completed"
                 }
                 if done - {other.id for other in read}:
-                    raise _LeftError(_OVERTAKEN)
+                    raise _PostponedError(_OVERTAKEN)
             kept = apply_findings(open_memory, found.findings)
             for outcome in kept.outcomes:
                 if isinstance(outcome, Refused) and outcome.reason in ("paused", "incognito"):
-                    raise _LeftError(outcome.reason)
+                    raise _PostponedError(outcome.reason)
             for line in found.notes:
                 # a title is somebody else's text, whoever read it
                 here = open_memory.acting(chat=line.chat, trusted=not looks_like_instruction(line.text))

@@ -25,7 +25,7 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
 
     def extractor(memory: Memory, collected: Gathered) -> Extraction:
         found = by_rules(memory, collected)
-        still_open = _without_what_is_known(collected, found.findings)
+        still_open = _not_understood(collected, found.findings)
         tokens, problems, tiers = 0, [], [found.tier]
         for model in models:
             if not still_open.sayings:
@@ -52,17 +52,19 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
     return extractor
 
 
-def _without_what_is_known(collected: Gathered, findings: Sequence[Finding]) -> Gathered:
+def _not_understood(collected: Gathered, findings: Sequence[Finding]) -> Gathered:
     """Return what the rules did not understand and might matter: statements of the person of some length."""
     understood = {finding.origin for finding in findings}
-    return collected.only(lambda said: said.role != "user" or (said.origin not in understood and _may_tell(said)))
+    return collected.only(
+        lambda said: said.role != "user" or (said.origin not in understood and _may_hold_something(said))
+    )
 
 
 def _only(collected: Gathered, origins: set[str]) -> Gathered:
     return collected.only(lambda said: said.origin in origins)
 
 
-def _may_tell(said: Utterance) -> bool:
+def _may_hold_something(said: Utterance) -> bool:
     text = said.text.strip()
     return len(text.split()) >= _FEWEST_WORDS and not text.endswith(("?", "？", "؟"))
 

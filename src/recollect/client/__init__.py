@@ -1,12 +1,11 @@
-"""Recollect from afar: the verbs of `Memory` over HTTP, with the same signatures, return values and errors.
+"""The HTTP client: the verbs of `Memory` with the same signatures, return values and errors.
 
     from recollect.client import connect
 
     memory = connect("http://127.0.0.1:8765", key="rk_…").user("u1")
     memory.remember("Prefers concise summaries", category="preference")
 
-`plain` is the form of values as JSON, which the server uses too, `problems` that of errors. To await the verbs, wrap
-the memory: ``recollect.AsyncMemory(memory)``. Needs the extra ``client``; knows nothing about servers or databases.
+To await the verbs, wrap the memory: ``recollect.AsyncMemory(memory)``. Needs the extra ``client``.
 """
 
 from recollect.client.client import Client, LoginLink, UserToken, connect

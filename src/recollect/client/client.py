@@ -1,4 +1,4 @@
-"""A server, as a host application uses it: the memories of its users, and what its operator asks."""
+"""The client of a server: the memories of its users, and the operator's calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from recollect.userid import check_user_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserToken:
-    """Lets whoever has it use the memory of one user, for a while."""
+    """A short-lived credential for the memory of one user."""
 
     token: str
     expires_at: datetime
@@ -30,7 +30,7 @@ class UserToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginLink:
-    """Lets whoever has it into the web console, once."""
+    """A one-time login to the web console."""
 
     code: str
     link: str
@@ -38,7 +38,7 @@ class LoginLink:
 
 
 class Client:
-    """The memories on a server. Make it with `recollect.client.connect`."""
+    """The memories on a server. Created by `recollect.client.connect`."""
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = check.check_instance(
@@ -46,11 +46,11 @@ class Client:
         )
 
     def user(self, user_id: str | int) -> RemoteMemory:
-        """The memory of one user. Nothing is created until something is stored."""
+        """Return the memory of one user. Nothing is created until something is stored."""
         return RemoteMemory(self._connection, check_user_id(user_id))
 
     def users(self) -> Iterator[str]:
-        """The ids of everyone who has a memory there. Needs a key that administers, as all below here."""
+        """Yield the ids of all users. Like all methods below, it requires a key with the scope admin."""
         cursor: str | None = None
         while True:
             answer = self._connection.ask("GET", "users", query={"cursor": cursor} if cursor else None)
@@ -60,13 +60,13 @@ class Client:
                 return
 
     def erase_user(self, user_id: str | int) -> Receipt:
-        """Remove a user and everything about them, everywhere."""
+        """Erase a user and everything about them."""
         answer = self._connection.ask("DELETE", f"users/{segment(check_user_id(user_id))}")
         receipt: Receipt = from_plain(Receipt, answer["result"])
         return receipt
 
     def runs(self, *, kind: str | None = None, limit: int = 20) -> list[tuple[str, ExtractionRun]]:
-        """How learning went, for everyone: user and run, the latest day first."""
+        """Return the extraction runs of all users, latest day first, each with its user."""
         query: dict[str, Any] = {"limit": limit} | ({} if kind is None else {"kind": kind})
         found: list[tuple[str, ExtractionRun]] = from_plain(
             list[tuple[str, ExtractionRun]], self._connection.ask("GET", "runs", query=query)["result"]
@@ -74,33 +74,33 @@ class Client:
         return found
 
     def metrics(self, *, days: int = 7) -> UsageMetrics:
-        """How memories were used in the last days, today included: calls, success, latency, the queue."""
+        """Return usage metrics of the last days, including today: calls, success, latency, the queue."""
         found: UsageMetrics = from_plain(
             UsageMetrics, self._connection.ask("GET", "metrics", query={"days": days})["result"]
         )
         return found
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
-        """Topics that at least ``k`` users share who consented to being counted."""
+        """Return topics that at least ``k`` consenting users share."""
         found: list[Trend] = from_plain(
             list[Trend], self._connection.ask("GET", "trends", query={"k": k, "days": days})["result"]
         )
         return found
 
     def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> UserToken:
-        """A token for one user, to be handed to their own device. It ends by itself, or with the key."""
+        """Create a token for a user's own device. It is valid until it expires or the key is revoked."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
         token: UserToken = from_plain(UserToken, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
 
     def create_login(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
-        """A link that lets one user into the web console, once and within ten minutes."""
+        """Create a login link to the web console for a user. It works once, within ten minutes."""
         asked = {"user": check_user_id(user_id), "read_only": read_only}
         link: LoginLink = from_plain(LoginLink, self._connection.ask("POST", "logins", body=asked)["result"])
         return link
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
-        """The tools of these suites, or of all, declared as a provider wants them."""
+        """Return the declarations of the tools of these suites, or of all, in a provider's format."""
         query: dict[str, Any] = {"format": format} | ({"suites": list(suites)} if suites else {})
         found: list[dict[str, Any]] = self._connection.ask("GET", "tools", query=query)["result"]
         return found
@@ -117,7 +117,7 @@ class Client:
         agent: str | None = None,
         wait: bool = False,
     ) -> Result:
-        """Call a tool for a user. One that takes long is queued, unless you ``wait``; see `task`."""
+        """Call a tool for a user. A slow call is deferred unless you ``wait``; see `task`."""
         told = {
             "session": session,
             "chat": chat,
@@ -131,13 +131,13 @@ class Client:
         return result
 
     def task(self, user_id: str | int, call: str) -> dict[str, Any]:
-        """What became of a call that was queued: its ``status`` is queued or done, and then what it changed."""
+        """Return the state of a deferred call: its ``status``, queued or done, and what it changed."""
         path = f"users/{segment(check_user_id(user_id))}/tasks/{segment(call)}"
         found: dict[str, Any] = self._connection.ask("GET", path)["result"]
         return found
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._connection.close()
 
     def __enter__(self) -> Client:
@@ -150,9 +150,9 @@ class Client:
 
 
 def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Client:
-    """The memories on a server: ``connect("http://127.0.0.1:8765", key="rk_…").user("42").remember("…")``.
+    """Return a client: ``connect("http://127.0.0.1:8765", key="rk_…").user("42").remember("…")``.
 
-    ``timeout`` is how many seconds an answer may take.
+    ``timeout`` is the maximum time for a response, in seconds.
     """
     if not check.check_line("url", url).startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")

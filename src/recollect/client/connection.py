@@ -1,7 +1,7 @@
-"""One connection to a server: requests, answers, and trying again where that is safe.
+"""The connection to a server: requests, responses, and retries where they are safe.
 
-What only reads is safe to repeat, and so is what carries an idempotency key: the server does it once. Nothing of the
-content is logged.
+Reads are safe to repeat, and so are requests with an idempotency key, which the server executes once. No content is
+logged.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _AGAIN = frozenset({429, 502, 503, 504})
 
 
 def segment(text: str) -> str:
-    """A part of a path, whatever is in it; not even dots mean anything else."""
+    """Return a text encoded as one segment of a path, including dots."""
     return quote(check_file_text("path", text), safe="").replace(".", "%2E")
 
 
 class HttpConnection:
-    """Keeps connections open and uses them again. Safe to share between threads."""
+    """A pool of connections. Thread-safe."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class HttpConnection:
         headers: Mapping[str, str] | None = None,
         again: bool = True,
     ) -> Any:
-        """The answer as plain data; an error of ours if there is one. ``again``: it may be sent several times."""
+        """Send a request and return the response as plain data, or raise its error. ``again`` allows retries."""
         return self.request(method, path, query=query, body=body, headers=headers, again=again).json()
 
     def request(
@@ -80,7 +80,7 @@ class HttpConnection:
         headers: Mapping[str, str] | None = None,
         again: bool = True,
     ) -> httpx.Response:
-        """The whole answer."""
+        """Send a request and return the whole response."""
         try:
             asked = self._http.build_request(
                 method,
@@ -111,7 +111,7 @@ class HttpConnection:
 
     @contextmanager
     def stream(self, method: str, path: str, **how: Any) -> Iterator[httpx.Response]:
-        """An answer that is read bit by bit."""
+        """Send a request and return a response to be read in parts."""
         headers = {**self._headers, **how.pop("headers", {})}
         try:
             with self._http.stream(method, self._at(path), headers=headers, **how) as answer:
@@ -126,7 +126,7 @@ class HttpConnection:
         return self._url.copy_with(raw_path=self._url.raw_path + path.encode("ascii"))
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
 
@@ -137,7 +137,7 @@ def _wait(number: int, asked: str | None = None) -> float:
 
 
 def _unreachable(error: httpx.TransportError) -> StoreUnavailableError:
-    return StoreUnavailableError(f"the server cannot be reached ({type(error).__name__}); try again")
+    return StoreUnavailableError(f"the server cannot be reached ({type(error).__name__}); check the URL and try again")
 
 
 def _error_from_response(answer: httpx.Response) -> Exception:
@@ -146,5 +146,5 @@ def _error_from_response(answer: httpx.Response) -> Exception:
     except ValueError:
         told = None
     if not isinstance(told, dict):
-        return UnansweredError(f"the server answered with status {answer.status_code}, and did not say why")
+        return UnansweredError(f"the server answered with status {answer.status_code} and no reason")
     return error_of(told, answer.status_code)

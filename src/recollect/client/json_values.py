@@ -1,7 +1,7 @@
-"""Values as plain data for JSON, and back: records, outcomes, and whatever else a memory returns.
+"""Converts records, outcomes and all other results of a memory to JSON-compatible data and back.
 
-A record tells its ``kind``, an outcome its name as ``outcome`` and whether anything was ``done``; every field is there,
-also those that hold their default. What reads plain data goes by the type that is expected.
+A record includes its ``kind``, an outcome its name as ``outcome`` and ``done``. All fields are included, even those
+with default values. Reading is directed by the expected type.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from recollect.times import from_text, to_text
 
 _AS_IT_IS = frozenset({str, int, float, bool, types.NoneType})
 TOLD = ("text", "why", "message")
-"""Properties that are told along with the fields."""
+"""Properties that are included with the fields."""
 
 
 def outcome_types() -> dict[str, type[Outcome]]:
-    """Every outcome there is, by its name."""
+    """Return all outcome types by name."""
     return {cls.__name__.lower(): cls for cls in Outcome.__subclasses__()}
 
 
 @cache
 def names_of(cls: type) -> tuple[str, ...]:
-    """The fields of a dataclass and what else is told of it."""
+    """Return the names of a dataclass's fields and included properties."""
     own = tuple(one.name for one in fields(cls))
     return own + tuple(name for name in TOLD if isinstance(getattr(cls, name, None), property))
 
 
 def to_plain(value: Any) -> Any:
-    """A value as JSON can hold it."""
+    """Return a value as JSON-compatible data."""
     if type(value) in _AS_IT_IS or isinstance(value, int | float | str):
         return value
     if isinstance(value, datetime):
@@ -70,7 +70,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, data: Any) -> Any:
-    """The value of this type that plain data tells of; the inverse of `to_plain`."""
+    """Return the value of this type from plain data; the inverse of `to_plain`."""
     if data is None or kind is Any:
         return data
     if kind is datetime:

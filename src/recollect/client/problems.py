@@ -1,4 +1,4 @@
-"""What went wrong, as the server tells it (RFC 9457), turned back into the errors of Recollect."""
+"""Turns the problems of a server (RFC 9457) back into Recollect errors."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from recollect.times import from_text
 
 
 class NotAllowedError(RecollectError):
-    """The server does not let this in: the key is missing, unknown or revoked, or may not do this."""
+    """The server rejected the request: the key is missing, unknown or revoked, or its scope is too narrow."""
 
 
 class TooManyRequestsError(RecollectError):
-    """There were too many requests; ``seconds`` says when to try again."""
+    """There were too many requests; retry after ``seconds``."""
 
     seconds: float = 1.0
 
 
 class UnansweredError(RecollectError):
-    """The server did not answer in a way that this client understands."""
+    """The client does not understand the server's response."""
 
 
 _OWN = {cls.__name__: cls for cls in (NotAllowedError, TooManyRequestsError)}
@@ -29,13 +29,13 @@ _TOLD = ("field", "kind", "extra", "seconds")
 
 
 def error_of(problem: Mapping[str, Any], status: int) -> RecollectError:
-    """The error that a problem tells of."""
+    """Return the error for a problem."""
     name = str(problem.get("error", ""))
     cls = _OWN.get(name) or getattr(errors, name, None)
     if not (isinstance(cls, type) and issubclass(cls, RecollectError)):
         cls = UnansweredError
     error = cls.__new__(cls)
-    # not by its own constructor: the message is complete already
+    # without its own constructor: the message is already complete
     Exception.__init__(error, str(problem.get("detail") or f"the server answered with status {status}"))
     for told in _TOLD:
         if told in problem:

@@ -1,4 +1,4 @@
-"""A memory at the other end of a connection: `Memory`, whose verbs are done by a server."""
+"""A remote memory: `Memory` whose verbs run on a server."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _CHUNK = 1 << 16
 
 
 class RemoteMemory(Memory):
-    """One user's memory on a server. Get it from `Client.user`; it is safe to share between threads.
+    """One user's memory on a server, returned by `Client.user`. Thread-safe.
 
-    It has the verbs of `Memory`: each is sent as it was given, and checked by the server.
+    It has the verbs of `Memory`. The server checks their arguments.
     """
 
-    _lane = "\0"  # not that of the user: a server in the same process may have to do this very thing
+    _lane = "\0"  # not the user's lane, which a server in the same process may need for this request
 
     def __init__(self, connection: HttpConnection, user_id: str, on_behalf: Mapping[str, Any] | None = None) -> None:
         if not callable(getattr(connection, "ask", None)):
@@ -52,29 +52,29 @@ class RemoteMemory(Memory):
 
     @property
     def user_id(self) -> str:
-        """Whose memory this is."""
+        """The user's id."""
         return self._user_id
 
     @property
     def config(self) -> NoReturn:
-        """The settings are those of the server, which does not tell them."""
-        raise ConfigError("the settings of a remote memory are those of its server")
+        """Not available: the settings are on the server."""
+        raise ConfigError("the settings of a remote memory are on its server and cannot be read here")
 
     @property
     def clock(self) -> NoReturn:
-        """The clock is that of the server."""
-        raise ConfigError("the clock of a remote memory is that of its server")
+        """Not available: the clock is on the server."""
+        raise ConfigError("the clock of a remote memory is on its server and cannot be read here")
 
     @property
     def in_chat(self) -> bool:
-        """Whether it is behind the wall of a chat, because it acts in one."""
+        """True if it acts in a chat and sees only what was said there."""
         return "chat" in self._sent_along
 
     @contextmanager
     def batch(self) -> Iterator[RemoteBatch]:  # type: ignore[override]  # what a verb returns is known only at the end
-        """Many changes at once: they are sent at the end, and all of them are durable then, or none is.
+        """Make many changes in one transaction. They are sent together at the end of the block.
 
-        Within it a verb returns what will be known then: ``batch.remember("…").value``.
+        Within the block, a verb returns a placeholder for its result: ``batch.remember("…").value``.
         """
         collected = RemoteBatch()
         yield collected
@@ -92,12 +92,12 @@ class RemoteMemory(Memory):
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever stored for this user."""
+        """True if anything was ever stored for this user."""
         return bool(self._connection.ask("GET", self._path + "about")["result"]["exists"])
 
     @property
     def mode(self) -> str:
-        """on, paused or incognito."""
+        """The mode: on, paused or incognito."""
         return str(self._connection.ask("GET", self._path + "about")["result"]["mode"])
 
     def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
@@ -117,11 +117,13 @@ class RemoteMemory(Memory):
         dry_run: fields.DryRun = False,
         progress: Progress | None = None,
     ) -> ImportReport:
-        """An archive made by `export`, an MCP memory.jsonl, a Markdown file, or mem0's export."""
+        """Import a Recollect export, an MCP memory.jsonl, a Markdown file, or a mem0 export."""
         source = check.check_path("path", path)
         check_source(source)
         if not source.is_file():
-            raise InvalidInputError("path", f"there is no file at {path}; folders cannot be sent")
+            raise InvalidInputError(
+                "path", f"there is no file at {path}; a remote memory imports files only, not folders"
+            )
         query = {"name": source.name[-100:], "dry_run": str(dry_run).lower()}
         if from_user is not None:
             query["from_user"] = from_user
@@ -150,7 +152,7 @@ class RemoteMemory(Memory):
     rank.__doc__ = Memory.rank.__doc__
 
     def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
-        told = [_reported(event) if isinstance(event, Interaction) else event for event in events]
+        told = [_plain_interaction(event) if isinstance(event, Interaction) else event for event in events]
         found: list[Outcome] = self._ask(VERBS["report_many"], {"events": told})
         return found
 
@@ -162,7 +164,7 @@ class RemoteMemory(Memory):
 
     note_run.__doc__ = Memory.note_run.__doc__
 
-    # inside
+    # requests
 
     def _run_verb(self, verb: Verb, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if verb.elsewhere:
@@ -200,15 +202,15 @@ class RemoteMemory(Memory):
         return {ACTING: json.dumps(self._sent_along)} if self._sent_along else {}
 
     def _headers(self, *, writes: bool) -> tuple[dict[str, str], bool]:
-        """The headers of a request, and whether it may be sent again."""
+        """Return the headers of a request, and True if it may be retried."""
         if not writes:
             return self._acting_header(), True
-        # with a call of the host's own in the journal, the server cannot tell there what was done twice
+        # with the host's own call id in the journal, the server cannot recognise a retry there
         return self._acting_header() | {IDEMPOTENCY: str(uuid4())}, "call" not in self._sent_along
 
 
 def _plain_arguments(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as they are sent; an error that names the one that cannot be."""
+    """Return the arguments as plain data. Raise an error that names one that cannot be sent."""
     plain = {}
     for name, value in given.items():
         origin = get_origin(verb.parameters[name].type)
@@ -218,19 +220,19 @@ def _plain_arguments(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
             plain[name] = to_plain(value)
             json.dumps(plain[name], allow_nan=False, ensure_ascii=False).encode()
         except (TypeError, ValueError, RecursionError):
-            raise InvalidInputError(name, "cannot be sent: only text and what else JSON can hold") from None
+            raise InvalidInputError(name, "cannot be sent as JSON") from None
     return plain
 
 
 def _plain_item(item: Any) -> Any:
-    """An item to be ranked, as plain data: what counts are its title, text and topics."""
+    """Return an item to rank as plain data: its title, text and topics."""
     if isinstance(item, str | Mapping):
         return item
     return {name: told for name in ("title", "text", "topics") if (told := getattr(item, name, None)) is not None}
 
 
-def _reported(event: Interaction) -> dict[str, Any]:
-    """As a host reports it: when it was stored is for the server to know."""
+def _plain_interaction(event: Interaction) -> dict[str, Any]:
+    """Return an interaction as a host reports it; the server sets the time it was stored."""
     told = {one.name: getattr(event, one.name) for one in fields_of(event) if one.name != "reported_at"}
     return {name: value for name, value in told.items() if value is not None}
 
@@ -240,20 +242,20 @@ def _in_query(value: Any) -> Any:
 
 
 class BatchResult(Generic[_T]):
-    """What a verb of a batch will have returned when the batch is done."""
+    """The result of a verb in a batch, available when the batch is done."""
 
     def __init__(self) -> None:
         self._arrived: list[_T] = []
 
     def arrive(self, value: _T) -> None:
-        """The batch is done."""
+        """Set the result."""
         self._arrived.append(value)
 
     @property
     def value(self) -> _T:
-        """What it returned; an error while the batch is not done."""
+        """The result. Raises an error until the batch is done."""
         if not self._arrived:
-            raise StoreError("the batch is not done yet: what came of it is known after the with block")
+            raise StoreError("the batch is not done yet; read the result after the with block")
         return self._arrived[0]
 
 
@@ -269,7 +271,7 @@ def _deferred(verb: Callable[Concatenate[Memory, _P], _T]) -> Callable[Concatena
 
 
 class RemoteBatch:
-    """Collects changes until they are sent together."""
+    """Collects changes to send them together."""
 
     def __init__(self) -> None:
         self.operations: list[tuple[Verb, dict[str, Any], BatchResult[Any]]] = []

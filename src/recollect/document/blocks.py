@@ -211,7 +211,7 @@ def _bullet(lines: Sequence[str], at: int, lead: str) -> Block:
     said = _strip_line(first)
     if not said or _is_comment(said) or (said[-1] in ":：*_`" and _EMPTY_LABEL.match(said)):
         return Block("other", lines[at])
-    return Block("bullet", lines[at], 1, lead, _unescaped(said, _misread_alone) if said[0] == "\\" else said)
+    return Block("bullet", lines[at], 1, lead, _unescape_line(said, _misread_alone) if said[0] == "\\" else said)
 
 
 def _entry_end(lines: Sequence[str], at: int, first: str) -> int:
@@ -298,25 +298,25 @@ def content_lines(content: str, position: Literal["bullet", "value", "inner", "p
     """
     head, *rest = content.split("\n")
     if position == "paragraph":
-        return [_escaped(line, _KIND.match) for line in (head, *rest)]
+        return [_escape_line(line, _KIND.match) for line in (head, *rest)]
     if position == "bullet":
-        head = _escaped(head, _MISREAD.match if rest else _misread_alone)
+        head = _escape_line(head, _MISREAD.match if rest else _misread_alone)
     elif position == "inner":
-        head = _escaped(head, _FENCE.match)
-    return [head, *(_escaped(line, _FENCE.match) for line in rest)]
+        head = _escape_line(head, _FENCE.match)
+    return [head, *(_escape_line(line, _FENCE.match) for line in rest)]
 
 
 def _misread_alone(said: str) -> object:
     return _MISREAD.match(said) or _EMPTY_LABEL.match(said)
 
 
-def _escaped(line: str, misread: _Question) -> str:
+def _escape_line(line: str, misread: _Question) -> str:
     text = line.lstrip(" ")
     return f"{indent_of(line)}\\{text}" if _needs_backslash(text, misread) else line
 
 
-def _unescaped(line: str, misread: _Question) -> str:
-    """Invert `_escaped`: remove a backslash exactly where writing would have put it."""
+def _unescape_line(line: str, misread: _Question) -> str:
+    """Invert `_escape_line`: remove a backslash exactly where writing would have put it."""
     text = line.lstrip(" ")
     if not text.startswith("\\"):
         return line
@@ -339,7 +339,7 @@ def _read_content(first: str, rest: Iterable[str], misread_first: _Question, mis
     if "\\" not in joined:
         return joined
     head, *tail = joined.split("\n")
-    return "\n".join([_unescaped(head, misread_first), *(_unescaped(line, misread) for line in tail)])
+    return "\n".join([_unescape_line(head, misread_first), *(_unescape_line(line, misread) for line in tail)])
 
 
 def _dedent_lines(lines: Iterable[str]) -> str:

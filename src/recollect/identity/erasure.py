@@ -101,7 +101,7 @@ class ErasureHooks:
     def _erase_again(self, write: Write) -> None:
         """Erase new records that were erased in a joined memory, under another key. They are refused from then on."""
         fresh = [change.after for change in write.changes if change.before is None and change.after is not None]
-        if not fresh or not _keys(write.known.buried):
+        if not fresh or not _keys(write.cache.buried):
             return
         again = [
             record
@@ -118,7 +118,7 @@ def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) ->
 
     ``holds`` tells if the joining of a run is still in effect.
     """
-    buried = write.known.buried
+    buried = write.cache.buried
     if not buried:
         return False
     found: list[Tombstone] = []

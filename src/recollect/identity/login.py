@@ -30,7 +30,7 @@ LINK_LIFETIME = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """Somebody with a session: a person sees their own memory, an operator statistics of their tenant."""
+    """A login session: a person sees their own memory, an operator statistics of their tenant."""
 
     tenant: str
     user: str | None

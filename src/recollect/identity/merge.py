@@ -197,7 +197,7 @@ class Merge:
         elif record.kind == "scratch":
             known = write.tx.find(Query(kinds=("scratch",), key=record.key))
             same = (True for _ in known)
-        elif record.kind in ("observation", "episode") and write.known.has_exactly(record):
+        elif record.kind in ("observation", "episode") and write.cache.has_exactly(record):
             known = [one for one in write.tx.find(Query(kinds=(record.kind,))) if one.content == record.content]
             same = (True for _ in known)
         else:

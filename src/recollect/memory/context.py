@@ -96,7 +96,7 @@ class _ContextSection:
 
 
 def build_context(
-    person: UserMemory,
+    memory: UserMemory,
     reader: Reader,
     topic: str,
     budget: int,
@@ -115,15 +115,15 @@ def build_context(
     shown: set[str] = set()
     kinds = (*MEMORY_KINDS, "message") if conversation else MEMORY_KINDS
     room = budget - count(_TITLE)
-    core, left = _core(person, reader, kinds, budget, room, shown)
-    moment = now or person.clock()
-    recent = _ContextSection("Recent Activity", _recent(reader, moment.date(), person.clock(), left, len(shown)))
+    core, left = _core(memory, reader, kinds, budget, room, shown)
+    moment = now or memory.clock()
+    recent = _ContextSection("Recent Activity", _recent(reader, moment.date(), memory.clock(), left, len(shown)))
     relevant = _ContextSection("Relevant Past Context", ())
     if topic.strip() and left > 0:
-        where = Filter(kinds=kinds, alive_at=person.clock())
+        where = Filter(kinds=kinds, alive_at=memory.clock())
         most = MOST_RELEVANT + min(len(shown), _SPARE)
-        hits = search_records(person, reader, topic, where, most, asked=asked, now=now, within=within)
-        found = _above_floor(hits, *_called_for(person, reader, topic, moment, within))
+        hits = search_records(memory, reader, topic, where, most, asked=asked, now=now, within=within)
+        found = _above_floor(hits, *_called_for(memory, reader, topic, moment, within))
         fitting = (_hit_line(hit) for hit in found if _may_fit(hit.passage, left))
         new = [entry for entry in fitting if entry.record_id not in shown and entry.said not in shown]
         relevant = _ContextSection(relevant.heading, new[:MOST_RELEVANT])
@@ -139,14 +139,14 @@ def build_context(
 
 
 def _core(
-    person: UserMemory, reader: Reader, kinds: Sequence[str], budget: int, room: int, shown: set[str]
+    memory: UserMemory, reader: Reader, kinds: Sequence[str], budget: int, room: int, shown: set[str]
 ) -> tuple[_ContextSection, int]:
     """Return the facts that MEMORY.md shows and the tokens left. Nothing here may change merely because time passes.
 
     All facts are included if they take no more than their share or leave enough room for everything else that is
     remembered. Otherwise the most valuable ones that fit their share are.
     """
-    query = Query(kinds=("fact",), tier="file", alive_at=person.clock())
+    query = Query(kinds=("fact",), tier="file", alive_at=memory.clock())
     facts = sorted(
         (fact for fact in reader.find(query) if isinstance(fact, Fact)),
         key=lambda fact: (_ORDER.get(fact.category or "", len(_ORDER)), fact.created_at, fact.id),
@@ -171,7 +171,7 @@ def _fact_order(fact: Fact) -> tuple[object, ...]:
 
 
 def _called_for(
-    person: UserMemory, reader: Reader, topic: str, now: datetime, within: int | None
+    memory: UserMemory, reader: Reader, topic: str, now: datetime, within: int | None
 ) -> tuple[float, bool]:
     """Return the word score that a hit on this topic needs, and whether the topic has words or only names a time.
 
@@ -185,9 +185,9 @@ def _called_for(
     state = reader.state()
     if within is not None:
         state = replace(state, seq=within)
-    with person.catalogue.guard:
-        index = person.catalogue.caught_up(reader, state, in_write=within is not None)
-        question = Question.of(topic, now, index.names(), person.config.language)
+    with memory.index.guard:
+        index = memory.index.caught_up(reader, state, in_write=within is not None)
+        question = Question.of(topic, now, index.names(), memory.config.language)
         rarity = index.idf(question.words)
     return min(_WORDS_FLOOR * sum(rarity), _MANY_WORDS * max(rarity, default=0.0)), bool(question.words)
 

@@ -42,7 +42,7 @@ def erase_records(
     places = write.places = {"records": len(ids), **write.tx.erase(ids), **lines}
     for record in records:
         write.mark(op, record.id)
-        write.known.drop(record.id)
+        write.cache.drop(record.id)
         write.changes.append(Change(record, None))
     if bury:
         write.know_tombstones()

@@ -26,7 +26,7 @@ from recollect.policy.duplicates.vocabulary import english_synonyms
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import against_words, is_general, likings, sign_of, speaks_against
 from recollect.records import USER_EDIT, DailyEntry, Episode, Interaction, Note, Record
-from recollect.search.concepts import related
+from recollect.search.concepts import related_stems
 from recollect.search.filters import Filter
 from recollect.search.tokens import count
 from recollect.store.contract import Query, Reader, State
@@ -159,7 +159,7 @@ def _anchors(opinion: Opinion, often: Mapping[str, int]) -> list[OpinionWord]:
 
 
 def rank_items(
-    person: UserMemory, reader: Reader, items: Iterable[Any], limit: int | None = None, *, within: int | None = None
+    memory: UserMemory, reader: Reader, items: Iterable[Any], limit: int | None = None, *, within: int | None = None
 ) -> list[Ranked]:
     """Return the items, what the person cares about first, what they dislike last, equals in the given order."""
     if not isinstance(items, Iterable):
@@ -170,13 +170,13 @@ def rank_items(
     if len(given) > MAX_ITEMS:
         raise InvalidInputError("items", f"has too many entries; rank at most {MAX_ITEMS:,} at a time")
     most = None if limit is None else check.check_positive("limit", limit)
-    code = person.config.language
+    code = memory.config.language
     texts = [_item_text(number, item, code) for number, item in enumerate(given)]
     state = reader.state() if within is None else replace(reader.state(), seq=within)
     if state.mode == "incognito":
         return _unranked(given, "memory is incognito")[:most]
     asked = frozenset(form for text in texts for form in text.forms)
-    opinions = opinions_about(person, reader, state, asked, within=within is not None)
+    opinions = opinions_about(memory, reader, state, asked, within=within is not None)
     if not opinions and not any(reader.count().values()) and not reader.interactions(limit=1):
         return _unranked(given, "nothing is known about you yet")[:most]
     known = _OpinionIndex(opinions)
@@ -236,14 +236,14 @@ def _match(word: OpinionWord, text: _ItemText) -> float:
 
 
 def opinions_about(
-    person: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool = False
+    memory: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool = False
 ) -> list[Opinion]:
     """Return the person's opinions of anything that has one of these words."""
-    now = person.clock()
+    now = memory.clock()
     found: dict[frozenset[str], tuple[datetime, Opinion]] = {}
     several: list[Opinion] = []
-    code = person.config.language
-    for record in _matching_records(person, reader, state, words, within=within):
+    code = memory.config.language
+    for record in _matching_records(memory, reader, state, words, within=within):
         for opinion in opinions_of(record, now, code):
             if not opinion.sign:
                 several.append(opinion)
@@ -256,19 +256,19 @@ def opinions_about(
 
 
 def _matching_records(
-    person: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool
+    memory: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool
 ) -> Iterator[Record]:
     """Yield the records that share a word with the items, as the search index knows them."""
     import numpy as np  # here, not above: importing loads nothing
 
     wider = set(words)
     for word in words:
-        wider.update(other for other, _ in related(word))
+        wider.update(other for other, _ in related_stems(word))
         if not word.isascii():
             wider.update(stems(word))
     opposed = sorted({form for word in against_words() for form in stems(word)})
-    where = Filter(kinds=MEMORY_KINDS, chats=visible_chats(reader), alive_at=person.clock())
-    with person.catalogue.using(reader, state, in_write=within) as index:
+    where = Filter(kinds=MEMORY_KINDS, chats=visible_chats(reader), alive_at=memory.clock())
+    with memory.index.using(reader, state, in_write=within) as index:
         index.gather_words(sorted(wider), opposed, where, _MOST_RECORDS)
         fits = index.select(where)
         scores = index.scores(sorted(wider)) * fits
@@ -432,7 +432,7 @@ def opinion_words(thing: str, code: str = "", *, is_title: bool = False) -> tupl
             forms = {stemmed: 1.0, word: 1.0, english_synonyms().get(word, word): 1.0}
             if not word.isascii() and not unspaced(word):
                 forms |= dict.fromkeys(stems(word), 1.0)
-            near = related(stemmed, code)
+            near = related_stems(stemmed, code)
             forms |= {other: 1.0 if by >= _SURE else by for other, by in near if by >= _LOOSE and other not in forms}
             marked = not word.isalpha() or (len(token) > 1 and not token[1:].islower())
             is_name = (

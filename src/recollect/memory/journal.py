@@ -144,13 +144,13 @@ def _undo_entry(write: Write, entry: JournalEntry, run: str | None) -> JournalEn
     restored = entry.before or replace(entry.after, status="archived")
     if isinstance(restored, Fact) and restored.status == "active":
         taken = write.same_key(restored)
-        if taken is not None and taken.id != restored.id and not _stood_beside(write.tx, taken, entry):
+        if taken is not None and taken.id != restored.id and not _shared_key_then(write.tx, taken, entry):
             raise UndoError(f"{restored.key} is now {taken.content!r} ({taken.id}); forget that first")
     write.apply("undo", current, restored, reason=f"undo of {entry.op}", run=run, undoes=entry.seq)
     return entry
 
 
-def _stood_beside(reader: Reader, other: Fact, entry: JournalEntry) -> bool:
+def _shared_key_then(reader: Reader, other: Fact, entry: JournalEntry) -> bool:
     """Return True if another fact already had its key at the time: a person may write two of a key into a file."""
     earlier = [e for e in reader.entries(record_id=other.id) if e.seq < entry.seq]
     then = earlier[-1].after if earlier else None
@@ -162,13 +162,13 @@ def _substance(record: Record) -> Record:
     return replace(record, seq=0, version=0, updated_at=_EPOCH, tier=None)
 
 
-def verify_memory(person: UserMemory, progress: Progress | None = None) -> list[str]:
+def verify_memory(memory: UserMemory, progress: Progress | None = None) -> list[str]:
     """Return the disagreements between database, journal, records and files; empty if all is well."""
-    problems = person.user.check()
+    problems = memory.user.check()
     if problems:
         return problems
-    problems += person.user.lost()
-    with person.read(notes=True) as reader:
+    problems += memory.user.lost()
+    with memory.read(notes=True) as reader:
         state = reader.state()
         records = {record.id: record for record in reader.find(Query(statuses=()))}
         entries = reader.entries()
@@ -197,7 +197,7 @@ def verify_memory(person: UserMemory, progress: Progress | None = None) -> list[
             elif not gone and records.get(record_id) != entry.after:
                 problems.append(f"{record_id}: stored differently from journal entry {entry.seq}")
         problems += [f"{record_id}: not in the journal" for record_id in records.keys() - last.keys()]
-        problems += person.files.problems(reader)
+        problems += memory.files.problems(reader)
     if progress:
         progress(len(entries), len(entries))
     return problems

@@ -60,7 +60,7 @@ class Memory(ReportVerbs):
 
     def _unless(self, may_be_done: Callable[[], bool]) -> Memory:
         """Return the same memory for a call that another process may also make; raises `DoneAlreadyError` if it has."""
-        return Memory(self._person, replace(self._acting, may_be_done=may_be_done), self._open)
+        return Memory(self._user_memory, replace(self._acting, may_be_done=may_be_done), self._open)
 
     @verb(scope="write", elsewhere="POST /v1/users/{user}/batch")
     @contextmanager
@@ -70,9 +70,9 @@ class Memory(ReportVerbs):
             yield self
             return
         if self._acting.is_person:  # they may erase, and pending log entries cannot be written inside a batch
-            self._person.settle()
+            self._user_memory.settle()
         with self._opened() as write:
-            yield Memory(self._person, self._acting, write)
+            yield Memory(self._user_memory, self._acting, write)
 
     # writing
 
@@ -406,7 +406,7 @@ class Memory(ReportVerbs):
         self._outside_chats("erase")
         with self._writing() as write:
             found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
-            outcome = erase_records(write, self._person.files, list(found.values()))
+            outcome = erase_records(write, self._user_memory.files, list(found.values()))
         return self._told(outcome, write)
 
     @verb(scope="write", erases=True)
@@ -418,18 +418,18 @@ class Memory(ReportVerbs):
         if dry_run or not self.exists:
             with self._reading(notes=True) as reader:
                 return records_mentioning(reader, topic), None
-        self._person.settle()
+        self._user_memory.settle()
         with self._writing() as write:
-            found, receipt = erase_topic(write, self._person.files, topic)
+            found, receipt = erase_topic(write, self._user_memory.files, topic)
         return found, receipt if receipt.places else None
 
     @verb(scope="write", erases=True)
     def clear(self) -> Erased:
         """Erase everything about this user and start again with an empty MEMORY.md."""
         self._outside_chats("clear")
-        self._person.settle()  # otherwise a pending tool call would be logged afterwards
+        self._user_memory.settle()  # otherwise a pending tool call would be logged afterwards
         with self._writing() as write:
-            outcome = erase_everything(write, self._person.files)
+            outcome = erase_everything(write, self._user_memory.files)
         return self._told(outcome, write)
 
     # the whole memory
@@ -438,7 +438,7 @@ class Memory(ReportVerbs):
     def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
         """Export the whole memory as one archive of Markdown and JSON Lines."""
         self._outside_chats("export")
-        return export_archive(self._person, Path(path), progress, outside=own_folders(self._person))
+        return export_archive(self._user_memory, Path(path), progress, outside=own_folders(self._user_memory))
 
     @verb(scope="write", elsewhere="POST /v1/users/{user}/import, a stream")
     def import_(
@@ -455,34 +455,34 @@ class Memory(ReportVerbs):
         """
         self._outside_chats("import_")
         return import_any(
-            self._person, self._acting, Path(path), from_user=from_user, dry_run=dry_run, progress=progress
+            self._user_memory, self._acting, Path(path), from_user=from_user, dry_run=dry_run, progress=progress
         )
 
     @verb(scope="read", method="GET")
     def verify(self, *, progress: Progress | None = None) -> list[str]:
         """Return the disagreements between database, journal and files; an empty list if all is well."""
         self._outside_chats("verify")
-        return verify_memory(self._person, progress)
+        return verify_memory(self._user_memory, progress)
 
     @verb(scope="admin")
     def rebuild(self, *, force: fields.Force = False) -> RebuildReport:
         """Repair a damaged or lost database: keep what can be read, restore from the files, report what is lost."""
         self._outside_chats("rebuild")
-        return rebuild_memory(self._person, force=force)
+        return rebuild_memory(self._user_memory, force=force)
 
     @verb(scope="admin")
     def rebuild_index(self) -> int:
         """Rebuild the search index from the records; return their number. Search does this by itself when necessary."""
         self._outside_chats("rebuild_index")
-        return self._person.catalogue.rebuild(self._person.user)
+        return self._user_memory.index.rebuild(self._user_memory.user)
 
     @verb(scope="admin")
     def embed(self, *, progress: Progress | None = None) -> int:
         """Create all missing vectors now instead of in the background; return their number."""
         self._outside_chats("embed")
-        if self._person.meaning is None:
+        if self._user_memory.vectors is None:
             raise ConfigError("no embedder is configured; set MEMORY_EMBEDDER")
-        return self._person.meaning.embed_all(progress)
+        return self._user_memory.vectors.embed_all(progress)
 
     @verb(scope="admin")
     def upkeep(self, *, dry_run: fields.DryRun = False) -> UpkeepReport:
@@ -494,11 +494,11 @@ class Memory(ReportVerbs):
         self._outside_chats("upkeep")
         if dry_run:
             with self._reading(notes=True) as reader:
-                return would_remove(reader, self._person.config, self._person.clock())
+                return would_remove(reader, self._user_memory.config, self._user_memory.clock())
         upkeep = replace(self._acting, actor="upkeep")
-        with self._person.write(upkeep) as write:
-            self._person.files.take_over_daily(write)
-            report = remove_expired(write, self._person.files)
+        with self._user_memory.write(upkeep) as write:
+            self._user_memory.files.take_over_daily(write)
+            report = remove_expired(write, self._user_memory.files)
         return replace(report, notices=tuple(write.notices))
 
     @verb(scope="write")
@@ -506,13 +506,13 @@ class Memory(ReportVerbs):
         """Return notices for the person that came up while reading and that no outcome included; each once."""
         if self._acting.chat is not None:
             return []
-        told, self._person.notices = self._person.notices, []
+        told, self._user_memory.notices = self._user_memory.notices, []
         return list(dict.fromkeys(told))
 
     # inside
 
     def _on_behalf(self, changed: dict[str, Any]) -> Self:
-        return type(self)(self._person, replace(self._acting, **changed), self._open)
+        return type(self)(self._user_memory, replace(self._acting, **changed), self._open)
 
     @contextmanager
     def _writing(self) -> Iterator[Write]:
@@ -522,9 +522,9 @@ class Memory(ReportVerbs):
 
     @contextmanager
     def _opened(self) -> Iterator[Write]:
-        with self._person.write(self._acting) as write:
+        with self._user_memory.write(self._acting) as write:
             if self._acting.chat is not None:  # notices about edits of files are for the person, not for this chat
-                self._person.notices += write.notices
+                self._user_memory.notices += write.notices
                 write.notices.clear()
             yield write
 
@@ -539,4 +539,4 @@ class Memory(ReportVerbs):
 
     @property
     def _drafts(self) -> RecordBuilders:
-        return RecordBuilders(self._acting, self._person.config, self._now)
+        return RecordBuilders(self._acting, self._user_memory.config, self._now)

@@ -87,7 +87,7 @@ def find_mentions(reader: Reader, words: str) -> Mentions:
     found = Mentions(topic=topic, records=records_about(reader.scan(), topic))
     gone = {record.id for record in found.records}
     for entry in _journal_entries(reader):
-        if entry.record_id not in gone and (rest := _redacted(entry, topic)) != entry:
+        if entry.record_id not in gone and (rest := _redact_entry(entry, topic)) != entry:
             found.entries.append(rest)
     for record_id in dict.fromkeys(entry.record_id for entry in found.entries if entry.record_id):
         found.versions += [one for one in reader.versions(record_id)[:-1] if topic.is_in(texts_of(one))]
@@ -123,7 +123,7 @@ def _texts_of_interaction(one: Interaction) -> Iterator[str]:
     yield from _session_words(one.session)
 
 
-def _redacted(entry: JournalEntry, topic: Topic) -> JournalEntry:
+def _redact_entry(entry: JournalEntry, topic: Topic) -> JournalEntry:
     def rest(record: Record | None) -> Record | None:
         return None if record is not None and topic.is_in(texts_of(record)) else record
 

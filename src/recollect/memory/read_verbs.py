@@ -53,14 +53,13 @@ class ReadVerbs:
 
     def __init__(
         self,
-        person: UserMemory,
+        memory: UserMemory,
         acting: Acting | None = None,
         write: Write | None = None,
         walk: PageCursor | None = None,
     ) -> None:
-        self._person = check.check_instance(
-            "person", person, UserMemory, "what `Recollect.user` makes a Memory of; call that"
-        )
+        wanted = "what `Recollect.user` makes a Memory of; call that"
+        self._user_memory = check.check_instance("memory", memory, UserMemory, wanted)
         self._acting = acting or Acting()
         self._open = write
         self._walk = walk
@@ -72,17 +71,17 @@ class ReadVerbs:
     @property
     def user_id(self) -> str:
         """The user whose memory this is."""
-        return self._person.user.user_id
+        return self._user_memory.user.user_id
 
     @property
     def config(self) -> Config:
         """The settings in effect."""
-        return self._person.config
+        return self._user_memory.config
 
     @property
     def clock(self) -> Clock:
         """The clock in use."""
-        return self._person.clock
+        return self._user_memory.clock
 
     @property
     def in_chat(self) -> bool:
@@ -92,14 +91,14 @@ class ReadVerbs:
     @property
     def exists(self) -> bool:
         """True if anything was ever stored for this user, in the database or by hand in a file."""
-        return self._person.user.exists() or self._person.files.any_text()
+        return self._user_memory.user.exists() or self._user_memory.files.any_text()
 
     @property
     def mode(self) -> str:
         """on, paused or incognito. Also paused if memory is off for everyone (MEMORY_ENABLED)."""
-        with self._person.user.read() as reader:
+        with self._user_memory.user.read() as reader:
             mode = reader.state().mode
-        return "paused" if mode == "on" and not self._person.config.enabled else mode
+        return "paused" if mode == "on" and not self._user_memory.config.enabled else mode
 
     @verb(scope="read")
     def scratch(self, key: fields.ScratchKey) -> str | None:
@@ -147,7 +146,7 @@ class ReadVerbs:
             statuses=() if status == "all" else (status,),
             said_from=as_moment(since),
             said_until=as_moment(until),
-            alive_at=self._person.clock(),
+            alive_at=self._user_memory.clock(),
             valid_at=as_moment(as_of),
             newest_first=newest_first,
             limit=limit,
@@ -213,12 +212,20 @@ class ReadVerbs:
             speakers=() if speaker is None else (speaker,),
             said_from=as_moment(since),
             said_until=as_moment(until),
-            alive_at=self._person.clock(),
+            alive_at=self._user_memory.clock(),
         )
         moment = as_moment(now)
         with self._asking(query, moment) as (reader, vector, within):
             return search_records(
-                self._person, reader, query, where, limit, asked=vector, now=moment, min_score=min_score, within=within
+                self._user_memory,
+                reader,
+                query,
+                where,
+                limit,
+                asked=vector,
+                now=moment,
+                min_score=min_score,
+                within=within,
             )
 
     @verb(scope="read")
@@ -235,11 +242,11 @@ class ReadVerbs:
         It has the core profile, what is known of the topic, and the last seven days, in at most ``max_tokens``
         (MEMORY_CONTEXT_MAX_TOKENS); it is empty if nothing is known. Conversations are included on request.
         """
-        room = self._person.config.context_max_tokens if max_tokens is None else max_tokens
+        room = self._user_memory.config.context_max_tokens if max_tokens is None else max_tokens
         moment = as_moment(now)
         with self._asking(topic, moment) as (reader, vector, within):
             return build_context(
-                self._person,
+                self._user_memory,
                 reader,
                 topic,
                 room,
@@ -258,7 +265,7 @@ class ReadVerbs:
     @verb(scope="read", method="GET")
     def daily(self, day: fields.ShownDay | None = None) -> str:
         """Return the daily note of a day, by default today's; empty if there is none."""
-        when = as_day(day) or self._person.clock().date()
+        when = as_day(day) or self._user_memory.clock().date()
         with self._reading(notes=True) as reader:
             return self._files(reader).daily_text(reader, when)
 
@@ -323,7 +330,9 @@ class ReadVerbs:
         """Find pairs of records that say nearly the same and may be merged; the older of each first."""
         with self._reading() as reader:
             return (
-                [] if reader.state().mode == "incognito" else similar_pairs(self._person, reader, tuple(kinds), limit)
+                []
+                if reader.state().mode == "incognito"
+                else similar_pairs(self._user_memory, reader, tuple(kinds), limit)
             )
 
     @verb(scope="read")
@@ -334,9 +343,11 @@ class ReadVerbs:
         with a score from -1 to 1 and the reasons, which name the memories; equals stay in their order.
         """
         if self._open is None:
-            self._person.catalogue.prepare(self._person.user)
+            self._user_memory.index.prepare(self._user_memory.user)
         with self._reading(notes=True) as reader:
-            return rank_items(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
+            return rank_items(
+                self._user_memory, reader, items, limit, within=self._open.last_seq if self._open else None
+            )
 
     @verb(scope="read", method="GET", paged=True)
     def sessions(self, *, limit: fields.Limit = 20, offset: fields.Offset = 0) -> list[Session]:
@@ -348,7 +359,7 @@ class ReadVerbs:
                 return reader.sessions(limit=limit, offset=offset)
             # a message during the walk must not move a session to the front, past the reader
             newest = reader.find(Query(kinds=("message",), newest_first=True, limit=1))
-            now = newest[0].created_at if newest else self._person.clock()
+            now = newest[0].created_at if newest else self._user_memory.clock()
 
             def find(place: Place | None, size: int) -> list[Session]:
                 if place is None:
@@ -388,7 +399,7 @@ class ReadVerbs:
     ) -> list[ToolCall]:
         """List tool calls: what was called, how it ended, how long it took. The log has no content."""
         begin, end = as_moment(since), as_moment(until)
-        self._person.settle()
+        self._user_memory.settle()
         with self._reading() as reader:
             calls = partial(reader.calls, since=begin, until=end, tool=tool, session=session, newest_first=newest_first)
             if self._walk is None:
@@ -404,8 +415,8 @@ class ReadVerbs:
         """List spending by day and operation, from one day to another (both included), or today's."""
         first, last = as_day(since), as_day(until)
         if first is None and last is None:
-            first = last = self._person.clock().date()
-        self._person.settle()
+            first = last = self._user_memory.clock().date()
+        self._user_memory.settle()
         with self._reading() as reader:
             return reader.spending(since=first, until=last)
 
@@ -458,7 +469,7 @@ class ReadVerbs:
         known = [_check_mark(mark) for mark in check.check_list("marks", marks, Mark)]
         with self._reading() as reader:
             hidden = reader.state().mode == "incognito"
-            found = find_unread(reader, known, until=end, session=session, alive_at=self._person.clock())
+            found = find_unread(reader, known, until=end, session=session, alive_at=self._user_memory.clock())
         return replace(found, messages=(), interactions=()) if hidden else found
 
     @verb(scope="read", method="GET")
@@ -481,7 +492,7 @@ class ReadVerbs:
 
     def _walking(self, walk: PageCursor) -> Self:
         """Return the same memory with its lists limited to the page of this walk."""
-        return type(self)(self._person, self._acting, self._open, walk)
+        return type(self)(self._user_memory, self._acting, self._open, walk)
 
     @contextmanager
     def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, QueryVector, int | None]]:
@@ -489,13 +500,13 @@ class ReadVerbs:
         if self._open is not None:
             note = (
                 ""
-                if self._person.meaning is None
+                if self._user_memory.vectors is None
                 else "searched by words only, because embedders are not called within a batch"
             )
             with self._reading() as reader:
                 yield reader, QueryVector(note=note), self._open.last_seq
             return
-        vector = embed_query(self._person, self._reading, query, now)
+        vector = embed_query(self._user_memory, self._reading, query, now)
         with self._reading(notes=True) as reader:
             yield reader, vector, None
 
@@ -507,12 +518,12 @@ class ReadVerbs:
             with self._open.inside(acting) as write:
                 yield write.tx
         else:
-            with self._person.read(notes=notes) as reader:
+            with self._user_memory.read(notes=notes) as reader:
                 yield reader_in(reader, acting.chat, acting.session)
 
     def _files(self, reader: Reader) -> Files:
         """Return the person's files, or for a chat, files that show only what it may see."""
-        return self._person.files if visible_chats(reader) is None else NoFiles()
+        return self._user_memory.files if visible_chats(reader) is None else NoFiles()
 
 
 def _moment_and_id(place: Place | None) -> tuple[datetime, str] | None:

@@ -43,26 +43,26 @@ class RebuildReport:
     notices: tuple[str, ...] = ()
 
 
-def rebuild_memory(person: UserMemory, *, force: bool = False) -> RebuildReport:
+def rebuild_memory(memory: UserMemory, *, force: bool = False) -> RebuildReport:
     """Build a new database from everything readable. A healthy one is left alone unless forced."""
-    if person.user.exists() and not force and not _is_damaged(person):
+    if memory.user.exists() and not force and not _is_damaged(memory):
         raise NothingToRebuildError()
-    salvage = person.user.repair()
-    person.start_over()
-    with person.write(Acting()) as write:
-        person.files.take_over_daily(write)
+    salvage = memory.user.repair()
+    memory.start_over()
+    with memory.write(Acting()) as write:
+        memory.files.take_over_daily(write)
         known = Counter(change.after.kind for change in write.changes if change.after and not change.before)
         if (salvage.aside or salvage.lost) and salvage.mode is None:
             # if the person may have paused, capture nothing until they say so
             write.tx.set_mode("paused")
         write.mark("rebuild", "", reason=f"set aside {salvage.aside.name}" if salvage.aside else "no database")
         restored = Counter(record.kind for record in write.tx.find(Query()))
-    person.start_over()
+    memory.start_over()
     missing = dict(Counter(salvage.missing) - known)
     return RebuildReport(
         restored=dict(restored),
         from_files=known.total(),
-        lost=tuple(_lost(salvage, missing)),
+        lost=tuple(_describe_losses(salvage, missing)),
         missing=missing,
         older=salvage.older,
         gaps=salvage.gaps,
@@ -71,11 +71,11 @@ def rebuild_memory(person: UserMemory, *, force: bool = False) -> RebuildReport:
     )
 
 
-def _is_damaged(person: UserMemory) -> bool:
+def _is_damaged(memory: UserMemory) -> bool:
     try:
-        if verify_memory(person):
+        if verify_memory(memory):
             return True
-        with person.user.read() as reader:  # rows that the database considers intact may still be nonsense
+        with memory.user.read() as reader:  # rows that the database considers intact may still be nonsense
             reader.tombstones()
             reader.calls()
             reader.spending()
@@ -87,7 +87,7 @@ def _is_damaged(person: UserMemory) -> bool:
         return True
 
 
-def _lost(salvage: Salvage, missing: dict[str, int]) -> list[str]:
+def _describe_losses(salvage: Salvage, missing: dict[str, int]) -> list[str]:
     if salvage.aside is None and not salvage.lost:
         return []
     lost = []

@@ -39,7 +39,7 @@ class ReportVerbs(ReadVerbs):
             tokens_out=tokens_out,
             cost=cost,
         )
-        with self._beside() as tx:
+        with self._alongside() as tx:
             tx.charge([spending])
 
     # interactions and runs
@@ -74,10 +74,10 @@ class ReportVerbs(ReadVerbs):
         return self._report(parse_interactions(events, now=self._now, in_session=self._acting.session), progress)
 
     def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
-        refused = refusal_if_paused("on", self._person.config)  # before creating a memory for nothing
+        refused = refusal_if_paused("on", self._user_memory.config)  # before creating a memory for nothing
         if drafted and refused is None:
-            with self._beside() as tx:
-                refused = refusal_if_paused(tx.state().mode, self._person.config)
+            with self._alongside() as tx:
+                refused = refusal_if_paused(tx.state().mode, self._user_memory.config)
                 if refused is None:
                     chat = self._acting.chat
                     drafted = [replace(one, metadata=chat_metadata(one.metadata, chat)) for one in drafted]
@@ -89,18 +89,18 @@ class ReportVerbs(ReadVerbs):
         """Record the state of an extraction run, replacing that of the same day and kind."""
         checked = checked_run(run)
         checked = replace(checked, details=chat_metadata(checked.details, self._acting.chat))
-        with self._beside() as tx:
+        with self._alongside() as tx:
             tx.put_run(checked)
         return checked
 
     # inside
 
     @contextmanager
-    def _beside(self) -> Iterator[Transaction]:
+    def _alongside(self) -> Iterator[Transaction]:
         """Open a transaction for data stored alongside the memory; within a batch, the batch's own."""
-        with self._person.write_beside() if self._open is None else nullcontext(self._open.tx) as tx:
+        with self._user_memory.write_alongside() if self._open is None else nullcontext(self._open.tx) as tx:
             yield transaction_in(tx, self._acting.chat, self._acting.session)
 
     @property
     def _now(self) -> datetime:
-        return self._person.clock() if self._open is None else self._open.now
+        return self._user_memory.clock() if self._open is None else self._open.now

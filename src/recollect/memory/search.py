@@ -53,14 +53,14 @@ def load_search() -> None:
 
 
 def embed_query(
-    person: UserMemory, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
+    memory: UserMemory, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
 ) -> QueryVector:
     """Get the vector of a query from the embedder, while no reader and no transaction is open: it may take long.
 
     So may indexing by the store, which must precede the search of a user too large to load.
     """
-    person.catalogue.prepare(person.user)
-    if person.meaning is None or not query.strip():
+    memory.index.prepare(memory.user)
+    if memory.vectors is None or not query.strip():
         return QueryVector()
     from recollect.search.question import Question  # here, not above: it loads NumPy
 
@@ -68,14 +68,14 @@ def embed_query(
         state = reader.state()
         if state.mode == "incognito":
             return QueryVector()
-        with person.catalogue.using(reader, state) as index:
+        with memory.index.using(reader, state) as index:
             names = index.names()
-    question = Question.of(query, now or person.clock(), names, person.config.language)
-    return QueryVector(*person.meaning.embedding.of_query(question.in_first_person()))
+    question = Question.of(query, now or memory.clock(), names, memory.config.language)
+    return QueryVector(*memory.vectors.embedding.of_query(question.in_first_person()))
 
 
 def search_records(
-    person: UserMemory,
+    memory: UserMemory,
     reader: Reader,
     query: str,
     where: Filter,
@@ -100,32 +100,32 @@ def search_records(
     from recollect.search.question import Question
     from recollect.search.ranking import rank_documents
 
-    moment = person.clock()
+    moment = memory.clock()
     where = replace(where, chats=visible_chats(reader))
     vector, note = asked or QueryVector()
     most = limit + _SPARE
     while True:
-        with person.catalogue.using(reader, state, in_write=within is not None) as index:
-            question = Question.of(query, now or moment, index.names(), person.config.language)
+        with memory.index.using(reader, state, in_write=within is not None) as index:
+            question = Question.of(query, now or moment, index.names(), memory.config.language)
             index.gather(question, where, most)
             timed = with_event(
-                index, question, index.select(where), now or moment, person.weights, person.config.language
+                index, question, index.select(where), now or moment, memory.weights, memory.config.language
             )
             if timed is not question:
                 index.gather(question := timed, where, most)
             similarity = usual = None
-            if person.meaning is not None and vector is not None:
-                similarity, usual, note = person.meaning.similar(index, unscoped(reader), vector, where)
+            if memory.vectors is not None and vector is not None:
+                similarity, usual, note = memory.vectors.similar(index, unscoped(reader), vector, where)
             fits = index.select(where)
             ranking = rank_documents(
-                index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights
+                index, question, fits, most, similarity=similarity, usual=usual, weights=memory.weights
             )
             found = _describe_documents(index, question, ranking)
         hits = _load_hits(reader, found, limit, min_score)
         if len(hits) == limit or len(found) < most or _normalize_score(found[-1].total) < min_score:
             break
         most *= 4  # many say the same: what comes after them?
-    person.recalled.update({hit.record.id: moment for hit in hits})
+    memory.recalled.update({hit.record.id: moment for hit in hits})
     return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
 
 

@@ -15,7 +15,7 @@ _MOST_COMPARED = 1_000
 _NEIGHBOURS = 6
 
 
-def similar_pairs(person: UserMemory, reader: Reader, kinds: Sequence[str], limit: int) -> list[tuple[Record, Record]]:
+def similar_pairs(memory: UserMemory, reader: Reader, kinds: Sequence[str], limit: int) -> list[tuple[Record, Record]]:
     """Return pairs of active records of one kind, the older first, the latest pairs first.
 
     Each record, of very many the latest, is compared with those that a search for its own words finds. Keys are
@@ -23,11 +23,11 @@ def similar_pairs(person: UserMemory, reader: Reader, kinds: Sequence[str], limi
     """
     found: dict[tuple[str, str], tuple[Record, Record]] = {}
     for kind in kinds:
-        where = Filter(kinds=(kind,), alive_at=person.clock())
-        query = Query(kinds=(kind,), alive_at=person.clock(), newest_first=True, limit=_MOST_COMPARED)
+        where = Filter(kinds=(kind,), alive_at=memory.clock())
+        query = Query(kinds=(kind,), alive_at=memory.clock(), newest_first=True, limit=_MOST_COMPARED)
         for record in reader.find(query):
             statement = Statement.of(record.content, None)
-            for hit in search_records(person, reader, record.content[:1000], where, _NEIGHBOURS):
+            for hit in search_records(memory, reader, record.content[:1000], where, _NEIGHBOURS):
                 other = hit.record
                 pair = (min(record.id, other.id), max(record.id, other.id))
                 if other.id == record.id or pair in found:

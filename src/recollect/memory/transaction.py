@@ -195,7 +195,7 @@ def prune(write: Write, files: Files, unsaved: dict[str, datetime]) -> None:
         return
     recalled = write.tx.recalled() | dict(unsaved)  # a copy: searches go on
     candidates = sorted(
-        (fact for fact in write.known.in_file.values() if may_be_pruned(fact)),
+        (fact for fact in write.cache.in_file.values() if may_be_pruned(fact)),
         key=lambda fact: (value(fact, write.now, recalled.get(fact.id)), fact.id),
     )
     surplus += int(limit * (1 - _ROOM_AFTER_PRUNING))

@@ -83,32 +83,32 @@ class ImportReport:
 
 
 def export_archive(
-    person: UserMemory, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
+    memory: UserMemory, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
 ) -> Path:
     """Write the archive, which must be ``outside`` of these folders; a file is replaced only once the new one is
     complete.
     """
     with (
         open_output("path", path, outside) as file,
-        person.read(notes=True) as reader,
+        memory.read(notes=True) as reader,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        for name, text in _members(person, reader, progress):
+        for name, text in _members(memory, reader, progress):
             # a fixed time, so that the same memory gives the same archive
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
     return path
 
 
-def own_folders(person: UserMemory) -> list[Path]:
+def own_folders(memory: UserMemory) -> list[Path]:
     """Return the folders of all users' memories: the databases, and the files people read."""
-    folder = person.files.folder
-    return [person.config.memory_dir, *([] if folder is None else [folder.parent])]
+    folder = memory.files.folder
+    return [memory.config.memory_dir, *([] if folder is None else [folder.parent])]
 
 
-def _members(person: UserMemory, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
+def _members(memory: UserMemory, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
     state = reader.state()
     records = reader.find(Query(statuses=()))
-    files = person.files.contents(reader)
+    files = memory.files.contents(reader)
     manifest = {"format": _FORMAT, "version": _VERSION, "user": state.user_id, "records": len(records)}
     yield "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
     yield from files.items()
@@ -173,11 +173,11 @@ def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
 
 
 def import_any(
-    person: UserMemory, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
+    memory: UserMemory, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     """Detect the format and import it."""
     try:
-        return _import_any(person, acting, path, from_user, dry_run, progress)
+        return _import_any(memory, acting, path, from_user, dry_run, progress)
     except RecollectError as error:
         refused = error
     # the data that was read hangs on the frames of the traceback and on earlier errors; do not keep it alive
@@ -186,15 +186,15 @@ def import_any(
 
 
 def _import_any(
-    person: UserMemory, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
+    memory: UserMemory, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     check_source(path)
     if path.is_file() and _is_zip(path):
-        return _import_archive(person, acting, path, dry_run, progress)
+        return _import_archive(memory, acting, path, dry_run, progress)
     skipped: list[str] = []
-    kind, drafts = read_drafts(path, person.user.user_id, from_user, person.clock(), person.config, skipped)
+    kind, drafts = read_drafts(path, memory.user.user_id, from_user, memory.clock(), memory.config, skipped)
     report = ImportReport(format=kind, skipped=skipped)
-    return _merge_drafts(person, acting, drafts, report, dry_run, progress)
+    return _merge_drafts(memory, acting, drafts, report, dry_run, progress)
 
 
 def check_source(path: Path) -> None:
@@ -278,7 +278,7 @@ def _from_json(data: bytes) -> Any:
 
 
 def _import_archive(
-    person: UserMemory, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
+    memory: UserMemory, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     try:
         with zipfile.ZipFile(path) as opened:
@@ -293,7 +293,7 @@ def _import_archive(
                 raise ValueError("mode")
             state = check_archived(
                 State(
-                    user_id=person.user.user_id,
+                    user_id=memory.user.user_id,
                     created_at=from_text(told["created_at"]),
                     seq=told["seq"],
                     mode=told["mode"],
@@ -329,13 +329,13 @@ def _import_archive(
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
     drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
-    if _in_use(person):
-        _merge_interactions(person, interactions, report, dry_run)
-        return _merge_drafts(person, acting, drafts, report, dry_run, progress)
+    if _in_use(memory):
+        _merge_interactions(memory, interactions, report, dry_run)
+        return _merge_drafts(memory, acting, drafts, report, dry_run, progress)
     report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
-    with person.user.write() as tx:
+    with memory.user.write() as tx:
         if tx.state().seq:
             raise StoreBusyError("another process has just started this memory; import again to merge")
         tx.set_state(state)
@@ -351,15 +351,15 @@ def _import_archive(
         tx.put_interactions(interactions)
         for run in runs:
             tx.put_run(run)
-        person.files.restore(tx, files)
-    person.start_over()
+        memory.files.restore(tx, files)
+    memory.start_over()
     return report
 
 
-def _in_use(person: UserMemory) -> bool:
+def _in_use(memory: UserMemory) -> bool:
     """Return True if the memory has content; a database that was created but never written to does not count."""
-    with person.user.read() as reader:
-        return reader.state().seq > 0 or person.files.any_text()
+    with memory.user.read() as reader:
+        return reader.state().seq > 0 or memory.files.any_text()
 
 
 class _DryRunEndError(Exception):
@@ -367,7 +367,7 @@ class _DryRunEndError(Exception):
 
 
 def _merge_drafts(
-    person: UserMemory,
+    memory: UserMemory,
     acting: Acting,
     drafts: list[Draft],
     report: ImportReport,
@@ -377,7 +377,7 @@ def _merge_drafts(
     """Import through the ordinary write path, in one transaction and one run: all of it is kept, or nothing."""
     run = acting.run or new_id("run")
     try:
-        with person.write(replace(acting, run=run)) as write:
+        with memory.write(replace(acting, run=run)) as write:
             there = _StoredRecords(write)
             for start in range(0, len(drafts), _STEP):
                 if progress:
@@ -397,18 +397,18 @@ def _merge_drafts(
 
 
 def _merge_interactions(
-    person: UserMemory, interactions: list[Interaction], report: ImportReport, dry_run: bool
+    memory: UserMemory, interactions: list[Interaction], report: ImportReport, dry_run: bool
 ) -> None:
     if not interactions:
         return
     try:
-        with person.write_beside() as tx:
-            if refused := refusal_if_paused(tx.state().mode, person.config):
+        with memory.write_alongside() as tx:
+            if refused := refusal_if_paused(tx.state().mode, memory.config):
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:
                 report.interactions = sum(
-                    outcome.fresh for outcome in interaction_log.store_interactions(tx, interactions, person.clock())
+                    outcome.fresh for outcome in interaction_log.store_interactions(tx, interactions, memory.clock())
                 )
             if dry_run:
                 raise _DryRunEndError
@@ -454,7 +454,7 @@ class _StoredRecords:
         if record.id in self._ids:
             return True
         if record.kind in ("observation", "episode"):
-            return self._write.known.has_exactly(record)
+            return self._write.cache.has_exactly(record)
         # the other kinds that the write path does not compare: the same thing at the same place
         place = _location_key(record)
         return place is not None and _content_identity(record) in self._at(place)

@@ -68,7 +68,7 @@ def find_trends(
     shared = [
         Trend(topic=_common_name(key, spelled, least), users=number)
         for key, spelled in names.items()
-        if (number := _rounded(spelled.total())) >= least
+        if (number := _round_down(spelled.total())) >= least
     ]
     return sorted(shared, key=lambda trend: (-trend.users, trend.topic))
 
@@ -83,7 +83,7 @@ def _check_parameters(k: object, days: object) -> int:
     return k
 
 
-def _rounded(number: int) -> int:
+def _round_down(number: int) -> int:
     """Round a number down to 5, 10, 20, 50, 100, 200, 500 and so on; 0 if it is smaller."""
     scale = 1
     while number >= _BANDS[1] * scale * 10:
@@ -94,7 +94,7 @@ def _rounded(number: int) -> int:
 def _common_name(key: frozenset[str], spelled: Counter[str], least: int) -> str:
     """Return the spelling that enough people use; if they all differ, only what they have in common."""
     name, number = max(spelled.items(), key=lambda item: (item[1], item[0]))
-    return name if _rounded(number) >= least else " ".join(sorted(key))
+    return name if _round_down(number) >= least else " ".join(sorted(key))
 
 
 # one user

@@ -16,7 +16,8 @@ user. Everything here keeps it.
 - Open the reader first and take ``guard`` second, in every thread. The other way round, a thread that holds the index
   and waits for a reader blocks one that has the reader and waits for the index. That is why `commit` opens its reader
   outside of the user's lock and before ``guard``.
-- An open write may search its own changes: then the index is ahead of the store (``_ahead``), others get ``_beside``,
+- An open write may search its own changes: then the index is ahead of the store (``_ahead``), others get
+``_stored_index``,
   and `roll_back` discards it. It is never saved meanwhile: a snapshot must not hold what is rolled back.
 - Numbers alone do not identify a change. A restored backup has the same numbers with other contents, so
   ``index.life`` and ``index.last`` (the change itself) must agree, or the index is rebuilt.
@@ -116,7 +117,7 @@ class UserIndex:
             if state.place != self._place:  # another file: whatever it holds, it is not what we know
                 self._place, index = state.place, None
             if index is not None and self._ahead and not in_write:
-                return self._beside(reader, state)
+                return self._stored_index(reader, state)
             if index is None or index.life != life:
                 index = self._loaded(life, reader)
             self._ahead = self._ahead or in_write
@@ -355,7 +356,7 @@ class UserIndex:
                 return index
         return self._new(life)
 
-    def _beside(self, reader: Reader, state: State) -> Index:
+    def _stored_index(self, reader: Reader, state: State) -> Index:
         """Return the stored state, for searches while a write is open that has been searched itself."""
         if self._stored is None or self._stored.seq != state.seq or self._stored.life != life_of(state):
             self._stored = self._new(life_of(state))

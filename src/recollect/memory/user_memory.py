@@ -37,9 +37,9 @@ class UserMemory:
         self.files = files
         self.config = config
         self.clock = clock
-        self.catalogue = UserIndex(user.read, files.folder, config, marks_of)
-        self.known = WriteCache(self.catalogue)
-        self.meaning = None if embedding is None else UserVectors(embedding, user, self.catalogue)
+        self.index = UserIndex(user.read, files.folder, config, marks_of)
+        self.cache = WriteCache(self.index)
+        self.vectors = None if embedding is None else UserVectors(embedding, user, self.index)
         self.weights = Weights().but(config.weight_changes())
         self.recalled: dict[str, datetime] = {}
         """Times of searches that are not stored yet; the next write stores them."""
@@ -72,7 +72,7 @@ class UserMemory:
         hooks.after_commit(acting)
 
     def _transaction(self, acting: Acting, hooks: Hooks) -> UserTransaction:
-        parts = Participants(self.files, self.known, self.catalogue, self.meaning, self.recalled)
+        parts = Participants(self.files, self.cache, self.index, self.vectors, self.recalled)
         return UserTransaction(self.user, parts, self.config, self.clock, acting, hooks)
 
     @contextmanager
@@ -85,7 +85,7 @@ class UserMemory:
                 self._writing = None
 
     @contextmanager
-    def write_beside(self) -> Iterator[Transaction]:
+    def write_alongside(self) -> Iterator[Transaction]:
         """Open a transaction for data stored alongside the memory, such as the call log; no file is read or written."""
         self.check_no_batch()
         with self.user.write() as tx:
@@ -123,19 +123,19 @@ class UserMemory:
 
     def _tell_use(self) -> None:
         """Report the use, while no lock is held: other users' indexes may be released to make room."""
-        if self._used is not None and self.catalogue.is_loaded:
+        if self._used is not None and self.index.is_loaded:
             self._used(self)
 
     def _renew(self) -> None:
         """Reset in a forked child, where other threads do not exist."""
         self._turn, self._writing = threading.RLock(), None
-        self.catalogue.renew()
-        if self.meaning is not None:
-            self.meaning.renew()
-        self.known = WriteCache(self.catalogue)
+        self.index.renew()
+        if self.vectors is not None:
+            self.vectors.renew()
+        self.cache = WriteCache(self.index)
 
     def start_over(self) -> None:
         """Drop all caches after the database was replaced."""
-        self.known = WriteCache(self.catalogue)
-        self.catalogue.forget()
+        self.cache = WriteCache(self.index)
+        self.index.forget()
         self.files.discard(keep=True)

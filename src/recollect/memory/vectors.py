@@ -184,10 +184,10 @@ class Similarity(NamedTuple):
 
 
 class UserVectors:
-    def __init__(self, embedding: Embedding, user: UserStore, catalogue: UserIndex) -> None:
+    def __init__(self, embedding: Embedding, user: UserStore, index: UserIndex) -> None:
         self.embedding = embedding
         self._user = user
-        self._catalogue = catalogue
+        self._user_index = index
         self._guard = threading.Lock()
         self._last = 0
         self._life = ""
@@ -300,7 +300,7 @@ class UserVectors:
         with self._guard:
             if not self._user.exists():
                 return 0  # a write would create the user
-            self._catalogue.prepare(self._user)
+            self._user_index.prepare(self._user)
             with self._user.read() as reader:
                 records = reader.unembedded(embedder.name, kinds=EMBEDDED, limit=_BATCH)
                 texts = self._texts(reader, records)
@@ -330,7 +330,7 @@ class UserVectors:
 
     def _texts(self, reader: Reader, records: list[Record]) -> list[str]:
         """Return the texts to embed: the record, and for a message also the end of the one before it."""
-        with self._catalogue.using(reader, reader.state()) as index:
+        with self._user_index.using(reader, reader.state()) as index:
             index.include([record.id for record in records if record.kind == "message"])
             before = {record.id: self._before(index, record.id) for record in records if record.kind == "message"}
         wanted = Query(ids=[each for each in before.values() if each], statuses=())

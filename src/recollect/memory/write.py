@@ -99,12 +99,12 @@ class Change:
 class Write:
     """One open write, made by `UserMemory.write`; its methods are the verbs that change a memory."""
 
-    def __init__(self, tx: Transaction, known: WriteCache, config: Config, now: datetime, acting: Acting) -> None:
+    def __init__(self, tx: Transaction, cache: WriteCache, config: Config, now: datetime, acting: Acting) -> None:
         self.tx = tx
         """The transaction that verbs see: within `inside`, only what the chat may see."""
         self._whole = tx
         self._chat: str | None = None
-        self.known = known
+        self.cache = cache
         self.config = config
         self.now = now
         self.acting = acting
@@ -259,11 +259,11 @@ class Write:
 
     def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
         """Return the few visible records of a kind that could say the same as a statement."""
-        return self.known.likely(statement, kind, self.shows if self.is_walled else None)
+        return self.cache.likely(statement, kind, self.shows if self.is_walled else None)
 
     def archived_copy(self, fact: Fact) -> Fact | None:
         """Return the same fact, word for word, from the archive, if it may be seen."""
-        return self.known.archived_copy(fact, self.shows if self.is_walled else None)
+        return self.cache.archived_copy(fact, self.shows if self.is_walled else None)
 
     def as_person(self) -> AbstractContextManager[None]:
         """Attribute changes that come from a file to the person, whoever caused it to be read."""
@@ -294,7 +294,7 @@ class Write:
         assert entry.after is not None
         self.tx.put(entry.after)
         self.tx.log([entry])
-        self.known.note(entry.after)
+        self.cache.note(entry.after)
         # the person's own file does not have yet what was written into the view that a chat has of it
         self.changes.append(Change(before, entry.after, written and not self.is_walled))
         return entry.after
@@ -306,7 +306,7 @@ class Write:
         self.tx.put_many(changed)
         self.tx.log(entries)
         for (before, _), after in zip(pairs, changed, strict=True):
-            self.known.note(after)
+            self.cache.note(after)
             self.changes.append(Change(before, after))
 
     def _entry(
@@ -363,11 +363,11 @@ class Write:
 
     def buried_hashes(self, record: Record) -> list[str]:
         """Return the tombstones that recognise this record, with its key or without."""
-        return [one for one in tombstone_hashes(record, self.state.secret) if one in self.known.buried]
+        return [one for one in tombstone_hashes(record, self.state.secret) if one in self.cache.buried]
 
     def know_tombstones(self) -> None:
         """Recognise from now on what this write has erased. Call it after storing the tombstones."""
-        self.known.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
+        self.cache.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
         self.has_buried = True
 
     def _clean(self, record: Record) -> Record:
@@ -403,13 +403,13 @@ class Write:
         ):
             return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
-        if self.known.buried and not told and self.buried_hashes(record):
+        if self.cache.buried and not told and self.buried_hashes(record):
             return Refused(reason="erased", message=ERASED)
         return None
 
     def was_erased(self, record: Record) -> bool:
         """Return True if the person had this erased after it was made, even if they had asked to remember it then."""
-        if not self.known.buried or not (known := self.buried_hashes(record)):
+        if not self.cache.buried or not (known := self.buried_hashes(record)):
             return False
         return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones(known))
 

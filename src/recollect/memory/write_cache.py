@@ -58,12 +58,12 @@ def _word_mark(term: str) -> str:
 class WriteCache:
     """The cache of one user. Use it under the user's write lock."""
 
-    def __init__(self, catalogue: UserIndex) -> None:
+    def __init__(self, index: UserIndex) -> None:
         self._life: object = None  # another life begins when the user is erased or rebuilt
         self._seq = -1
         self.in_file: dict[str, Fact] = {}
         self.buried: set[str] = set()
-        self._catalogue = catalogue
+        self._user_index = index
         self._state: State | None = None
         self._reader: Reader | None = None
         self._changed: dict[str, Record | None] = {}  # by this write; None if removed
@@ -171,14 +171,14 @@ class WriteCache:
         mark = f"!{record.content}"
         if any(other.kind == record.kind for other in map(self._changed.get, self._marks.get(mark, ())) if other):
             return True
-        with self._catalogue.guard:
+        with self._user_index.guard:
             index = self._index()
             kind = index.code("kind", record.kind)
             ids = [index.id_of(number) for number in index.marked(mark).tolist() if index.kind[number] == kind]
         return any(record_id not in self._changed for record_id in ids)
 
     def _likely_stored(self, signed: str, words: frozenset[str], kind: str, most: int) -> list[Record | None]:
-        with self._catalogue.guard:
+        with self._user_index.guard:
             ids = self._index().alike([signed, *words], kind, most)
         ids = [record_id for record_id in ids if record_id not in self._changed]
         if not ids or self._reader is None:
@@ -199,7 +199,7 @@ class WriteCache:
 
     def _index(self) -> Index:
         assert self._reader is not None and self._state is not None
-        return self._catalogue.caught_up(self._reader, self._state, in_write=self._dirty)
+        return self._user_index.caught_up(self._reader, self._state, in_write=self._dirty)
 
 
 def forget_statements() -> None:

@@ -192,7 +192,7 @@ def likings(statement: str, code: str = "") -> list[Liking]:
         if not sentence or _compiled(_NO_OPINION, re.IGNORECASE).search(sentence):
             continue
         if not sentence.isascii() and text.unspaced(sentence.lstrip()[:1]):
-            found += _unspaced(sentence)
+            found += _read_unspaced(sentence)
             continue
         if _compiled(_HINTS, re.IGNORECASE).search(sentence):
             for pattern, said in _SAID_OTHERWISE:
@@ -238,7 +238,7 @@ def _read_sentence(sentence: str, code: str) -> list[Liking]:
         elif (place and token[:1].isupper()) or not is_general(word):  # "Go" is a name
             clause.things[-1].append(token)
     found += clause.things_liked()
-    return [Liking(thing, sign) for liked, sign in found if (thing := _trimmed(liked, code))]
+    return [Liking(thing, sign) for liked, sign in found if (thing := _trim_small_words(liked, code))]
 
 
 @lru_cache(maxsize=4)
@@ -246,7 +246,7 @@ def _word_table(table: str) -> frozenset[str]:
     return frozenset(map(text.fold, table.split()))
 
 
-def _trimmed(thing: str, code: str) -> str:
+def _trim_small_words(thing: str, code: str) -> str:
     """Return a thing without the small words around it: "in crypto", "le café"."""
     tokens = thing.split(" ")
     begin, end = 0, len(tokens)
@@ -302,7 +302,7 @@ class _PreferenceClause:
         return [Liking(thing, sign) for thing in whole]
 
 
-def _unspaced(sentence: str) -> list[Liking]:
+def _read_unspaced(sentence: str) -> list[Liking]:
     said = _compiled(UNSPACED_PERSON).sub("", sentence)
     sign = 0
     if _compiled(_UNSPACED_AGAINST).search(said):

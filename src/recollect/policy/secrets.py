@@ -127,7 +127,7 @@ def _password_pattern() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
-def _codes() -> re.Pattern[str]:
+def _code_pattern() -> re.Pattern[str]:
     return re.compile(
         r"(?<!\w)(?:pin(?:[ -]?(?:code|number|nummer))?|п[іи]н(?:-?код)?|code pin|código pin|cv[vc]2?"
         r"|(?:one-time|verification|security|2fa|otp|sms)[ -](?:code|password|pin)|otp)"
@@ -139,7 +139,7 @@ def _codes() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
-def _phrase() -> re.Pattern[str]:
+def _phrase_pattern() -> re.Pattern[str]:
     """Match twelve words or more that open a wallet, and passphrases of several words."""
     return re.compile(
         r"\b(?:(?:seed|recovery|mnemonic|secret|backup)(?: recovery)?[ -]phrase|mnemonic"
@@ -152,7 +152,7 @@ def _phrase() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
-def _assigned() -> re.Pattern[str]:
+def _assignment_pattern() -> re.Pattern[str]:
     """Match a name for a credential with a value that no sentence would contain."""
     return re.compile(
         r"(?<![A-Za-z])(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret[_ -]?(?:access[_ -]?)?key"
@@ -243,7 +243,7 @@ def _detect_all(text: str) -> list[Secret]:
             if _is_random(match[0]):
                 found.append(Secret("API key", *match.span()))
     if _contains_any(lower, _CODES) or (foreign and _contains_any(lower, _CODES_ELSEWHERE)):
-        found += [Secret("PIN", *match.span("value")) for match in _codes().finditer(text)]
+        found += [Secret("PIN", *match.span("value")) for match in _code_pattern().finditer(text)]
     if _contains_any(lower, _PHRASES):
         found += _phrases(text)
     if _contains_any(lower, _PASSWORDS) or (foreign and _contains_any(lower, _PASSWORDS_ELSEWHERE)):
@@ -263,7 +263,7 @@ def _contains_any(lower: str, hints: tuple[str, ...]) -> bool:
 
 
 def _phrases(text: str) -> Iterator[Secret]:
-    for match in _phrase().finditer(text):
+    for match in _phrase_pattern().finditer(text):
         if match["seed"]:
             yield Secret("seed phrase", *match.span("seed"))
         elif _TALK.isdisjoint(match["pass"].lower().split()):
@@ -271,7 +271,7 @@ def _phrases(text: str) -> Iterator[Secret]:
 
 
 def _credentials(text: str) -> Iterator[Secret]:
-    for match in _assigned().finditer(text):
+    for match in _assignment_pattern().finditer(text):
         start = match.start("value")
         value = match["value"].rstrip(_TAIL)
         if _is_random(value):

@@ -37,7 +37,7 @@ class Topic:
         own = text.language_of(topic)
         said = [word.removesuffix("'s") for word in text.without_stop_words(given, own)]
         wanted = list(dict.fromkeys(word for word in said if word))
-        self._literal = [_bounded(word) for word in wanted if not word.isalnum()]
+        self._literal = [_bounded_pattern(word) for word in wanted if not word.isalnum()]
         self._words = [_TopicWord(word, own, {own, "en", *languages}) for word in wanted if word.isalnum()]
         self._seen: dict[str, frozenset[int]] = {}
         whole = text.fold(topic)
@@ -125,7 +125,7 @@ def _cross_script_names(word: str, languages: Iterable[str]) -> set[str]:
     return found
 
 
-def _bounded(word: str) -> re.Pattern[str]:
+def _bounded_pattern(word: str) -> re.Pattern[str]:
     """Match an identifier such as c++ or gpt-4, but not within another."""
     return re.compile(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])")
 

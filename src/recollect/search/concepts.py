@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 
-def related(stem: str, language: str = "en") -> list[tuple[str, float]]:
+def related_stems(stem: str, language: str = "en") -> list[tuple[str, float]]:
     """Return other stems for a stem of `text.terms`, each with a weight up to 1, strongest first.
 
     >>> related("physician")

@@ -11,10 +11,10 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
-from recollect.search.concepts import related
+from recollect.search.concepts import related_stems
 from recollect.text import clean, detect_language, fold, folded_words, stem, terms, token_words, tokens, unspaced
 
-__all__ = ["excerpt", "marks"]
+__all__ = ["excerpt", "match_spans"]
 
 Spans = list[tuple[int, int]]
 
@@ -26,7 +26,7 @@ _PART = r"[^\W\d_]+|\d+(?:[.:]\d+)*"
 _STICKING = r"[\u1160-\u11ff\uff9e\uff9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 
 
-def marks(text: str, query: str, code: str = "") -> Spans:
+def match_spans(text: str, query: str, code: str = "") -> Spans:
     """Return the spans of the text with words of the query, or related ones; in order, without overlaps.
 
     ``code`` is the language of both, if known.
@@ -35,10 +35,10 @@ def marks(text: str, query: str, code: str = "") -> Spans:
     [(4, 10), (18, 21)]
     """
     asked_in = code or detect_language(folded_words(query))
-    wanted = _wanted(query, asked_in)
+    wanted = _query_terms(query, asked_in)
     if not wanted:
         return []
-    found = list(_located(text))
+    found = list(_locate_words(text))
     codes = {asked_in, code or detect_language([word for word, _, _ in found[:_SAMPLE]])}
     spans: Spans = []
     for word, begin, end in found:
@@ -72,14 +72,14 @@ def excerpt(text: str, spans: Spans, most: int) -> tuple[str, Spans]:
     return f"{lead}{text[begin:end]}{'…' if end < len(text) else ''}", kept
 
 
-def _wanted(query: str, code: str) -> Collection[str]:
+def _query_terms(query: str, code: str) -> Collection[str]:
     """Return the search terms of a query, and those that mean nearly the same."""
     asked = frozenset(terms(query, code, asked=True) or terms(query, code))
-    return asked.union(other for word in asked for other, _ in related(word, code))
+    return asked.union(other for word in asked for other, _ in related_stems(word, code))
 
 
-def _located(text: str) -> Iterator[tuple[str, int, int]]:
-    cleaned, starts, ends = _aligned(text)
+def _locate_words(text: str) -> Iterator[tuple[str, int, int]]:
+    cleaned, starts, ends = _align_text(text)
     here = 0
     for token in tokens(cleaned):
         here = cleaned.index(token, here)
@@ -88,7 +88,7 @@ def _located(text: str) -> Iterator[tuple[str, int, int]]:
         here += len(token)
 
 
-def _aligned(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
+def _align_text(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
     """Return a text in the form of `clean`, and the source span of each of its characters."""
     cleaned = clean(text)
     if _in_place(text, cleaned):

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from recollect.search import dates
-from recollect.search.concepts import related
+from recollect.search.concepts import related_stems
 from recollect.search.dates import Span
 from recollect.text import clean, detect_language, fold, folded_words, stem, stems, terms
 
@@ -84,8 +84,8 @@ class Question:
         return cls(
             text=text,
             words=asked,
-            related=_related(asked, code),
-            otherwise=_otherwise(asked, about),
+            related=_related_terms(asked, code),
+            otherwise=_alternatives(asked, about),
             spelled={stem(word, code): word for word in reversed(folded_words(text))},
             names=names,
             name_words=terms(" ".join(names), code) if names else (),
@@ -133,7 +133,7 @@ def _without_names(text: str, speakers: Collection[str]) -> tuple[str, tuple[str
     return (" ".join(kept), tuple(names)) if names else (text, ())
 
 
-def _otherwise(asked: tuple[str, ...], about: str) -> dict[str, tuple[str, ...]]:
+def _alternatives(asked: tuple[str, ...], about: str) -> dict[str, tuple[str, ...]]:
     found = {}
     for word in folded_words(about)[:_MOST_OTHERWISE]:
         if word.isalpha() and (own := [term for term in asked if term in stems(word)]):
@@ -141,11 +141,11 @@ def _otherwise(asked: tuple[str, ...], about: str) -> dict[str, tuple[str, ...]]
     return found
 
 
-def _related(asked: tuple[str, ...], code: str) -> tuple[tuple[str, float, str], ...]:
+def _related_terms(asked: tuple[str, ...], code: str) -> tuple[tuple[str, float, str], ...]:
     found: dict[str, tuple[str, float, str]] = {}
     own = dict.fromkeys(asked)
     for word in own:
-        for other, weight in related(word, code):
+        for other, weight in related_stems(word, code):
             if other not in own and (other not in found or found[other][1] < _RELATED * weight):
                 found[other] = other, _RELATED * weight, word
     return tuple(found.values())

@@ -86,10 +86,10 @@ def mapped_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise _mapped(error) from None
+        raise _map_error(error) from None
 
 
-def _mapped(error: Error) -> StoreError:
+def _map_error(error: Error) -> StoreError:
     import psycopg
 
     code = error.sqlstate or ""

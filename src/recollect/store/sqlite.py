@@ -228,13 +228,13 @@ class SqliteUser:
         """Record the last change outside the database, so that `lost` notices if it is missing one day."""
         life, seq = _life(state), state.seq
         with suppress(OSError):  # a full disk; the write is done
-            noted_life, noted_seq = _acknowledged(self.lock.noted())
+            noted_life, noted_seq = _parse_acknowledged(self.lock.noted())
             if noted_life != life or noted_seq < seq:
                 self.lock.note(f"{life} {seq}")
 
     def lost(self) -> list[str]:
         # read before the database, which can only be further ahead then
-        life, acknowledged = _acknowledged(self.lock.noted_by_others())
+        life, acknowledged = _parse_acknowledged(self.lock.noted_by_others())
         with self.read() as reader:
             state = reader.state()
         if life != _life(state) or acknowledged <= state.seq:
@@ -451,7 +451,7 @@ class SqliteWriting:
             self._user.release()
 
 
-def _acknowledged(note: str) -> tuple[str, int]:
+def _parse_acknowledged(note: str) -> tuple[str, int]:
     life, _, seq = note.partition(" ")
     return life, int(seq) if seq.isdecimal() else 0
 

@@ -244,7 +244,7 @@ def connect_reading(path: Path, migrations: Path) -> tuple[sqlite3.Connection, b
         return _empty(migrations), True
     lasting = True
     try:
-        db = _connect_to_left(path)
+        db = _connect_after_crash(path)
     except sqlite3.OperationalError:
         log = path.with_name(path.name + "-wal")
         if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
@@ -261,7 +261,7 @@ def connect_reading(path: Path, migrations: Path) -> tuple[sqlite3.Connection, b
     return db, lasting
 
 
-def _connect_to_left(path: Path) -> sqlite3.Connection:
+def _connect_after_crash(path: Path) -> sqlite3.Connection:
     """Connect for reading, even after a killed process: SQLite needs a writer to roll back its half-made change."""
     try:
         return connect(path, reading=True)
@@ -330,13 +330,13 @@ def mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
 def raise_mapped(error: BaseException, folder: Path, path: Path | None = None) -> NoReturn:
     """Raise an error of SQLite's or the system's as ours, any other as it is."""
     if isinstance(error, sqlite3.DatabaseError):
-        raise _mapped(error, folder, path) from error
+        raise _map_database_error(error, folder, path) from error
     if isinstance(error, OSError):
         raise storage_error(error, folder) from error
     raise error
 
 
-def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
+def _map_database_error(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
     name = getattr(error, "sqlite_errorname", None) or ""
     where = path or folder
     # with our schema, a missing table, a number used twice or undecodable text cannot come from a statement

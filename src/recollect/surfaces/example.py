@@ -1,8 +1,7 @@
-"""An example memory for a first visitor: two weeks of an invented person, told by the real parts.
+"""An example memory for first-time visitors: two weeks of an invented person.
 
-Messages are stored, an agent calls its tools, each night is learned from by the rules: nothing is made up but what is
-said, in ``example.jsonl``. It belongs to a user of its own, so that it never mixes with anybody's memory and is removed
-as a whole.
+The conversations in ``example.jsonl`` are invented, but the real code stores them, calls the tools and extracts by
+rules. The example has its own user, so it never mixes with a real memory and is removed as a whole.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from recollect.records import Receipt
 
 USER = "example"
 _KEY = "example"
-_SAID = "invented to look around; nothing here is yours, and one click in the console removes it"
+_SAID = "an invented example to explore; none of it is yours, and one click in the console removes it"
 _SUITES = ("facts", "profile", "notes", "observations")
 _PAUSE = timedelta(seconds=25)
 
 
 class _StoryClock:
-    """A clock that stands where the story is."""
+    """A clock that shows the time within the story."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
@@ -39,17 +38,17 @@ class _StoryClock:
 
 
 def is_example(memory: Memory) -> bool:
-    """Whether this is the example, as it says itself in the end."""
+    """Return True if this memory is the complete example, by its last note."""
     return memory.user_id == USER and any(one.content == _SAID for one in memory.read(key=_KEY))
 
 
 def remove_example(app: Recollect) -> Receipt:
-    """Erase it, as anybody is erased."""
+    """Erase the example user."""
     return app.erase_user(USER)
 
 
 def fill_example(app: Recollect) -> None:
-    """Tell the story, unless it was told. One that was interrupted begins anew; somebody of that name is let be."""
+    """Write the example, unless it exists. Restart an interrupted one; leave a real user of that name alone."""
     memory = app.user(USER)
     story = [json.loads(line) for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines()]
     if memory.exists:
@@ -70,7 +69,6 @@ def fill_example(app: Recollect) -> None:
 
 
 def _conversations(story: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Each conversation, and what happened in it."""
     begins = [at for at, line in enumerate(story) if "session" in line]
     for begin, end in zip(begins, [*begins[1:], len(story)], strict=True):
         yield story[begin], story[begin + 1 : end]

@@ -1,7 +1,7 @@
-"""The HTTP server: the address it listens on, the names it answers to, its limits, and how it ends.
+"""The HTTP server: its address, accepted host names, limits and shutdown.
 
-uvicorn does the work, by its documented settings. A client that is slow to send the head of a request, or opens
-connections and says nothing, is the business of the reverse proxy in front (docs/deployment.md).
+uvicorn does the work, with documented settings only. Clients that are slow to send request headers or hold idle
+connections are left to the reverse proxy in front (docs/deployment.md).
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from recollect.errors import InvalidInputError, StoreError
 LOGGER = logging.getLogger("recollect.http")
 
 _BACKLOG = 128
-"""How many connections wait to be accepted. asyncio also tries that often when no more files can be opened."""
+"""The number of connections that wait to be accepted. asyncio also retries that often when no more files can be
+opened."""
 _SHUTDOWN_SECONDS = 60
 _IDLE_SECONDS = 75
-"""How long a connection may wait for its next request: longer than the minute after which most proxies close theirs."""
+"""The keep-alive timeout: longer than the minute after which most proxies close their side."""
 _BODY_SECONDS = 40.0
-"""How long the next part of a body may take. The API and the console ask for more haste, and answer with 408."""
+"""The timeout for the next part of a body. The API and the console use a shorter one and respond with 408."""
 _SEND_SECONDS = 30.0
-"""How long a client may take nothing of a response that is being sent."""
+"""The timeout for a client that does not read its response."""
 _HEAD_BYTES = 64 * 1024
 _WANTED_FILES = 65536
 _WARN_SECONDS = 10.0
-"""How often the log says that connections cannot be accepted."""
+"""The interval between log lines that say that connections cannot be accepted."""
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen."""
+    """An address to listen on."""
 
     host: str
     port: int
@@ -54,7 +55,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str, option: str = "address") -> Address:
-        """Read ``PORT`` or ``HOST:PORT``; an IPv6 address is in brackets. ``option`` is what it was given as."""
+        """Parse ``PORT`` or ``HOST:PORT``; an IPv6 address is in brackets. ``option`` names the source in errors."""
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
         if not (port.isascii() and port.isdigit() and int(port) < 65536):
@@ -62,7 +63,7 @@ class Address:
         try:
             found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
-            raise InvalidInputError(option, f"{host!r} is no address of this machine") from None
+            raise InvalidInputError(option, f"{host!r} is not an address of this machine") from None
         found.sort(key=lambda entry: entry[0] != socket.AF_INET)  # localhost is 127.0.0.1 first
         addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         return cls(
@@ -74,37 +75,37 @@ class Address:
         )
 
     @property
-    def shown(self) -> str:
-        """The host as it stands in a URL."""
+    def url_host(self) -> str:
+        """The host as it appears in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def listen(self) -> socket.socket:
-        """A socket that connections are accepted on."""
+        """Return a listening socket."""
         bound = socket.socket(
             socket.AddressFamily(self.family), socket.SOCK_STREAM, socket.IPPROTO_TCP
         )  # named, or asyncio would leave Nagle on
         try:
-            if sys.platform != "win32":  # where it would let another program take the port over
+            if sys.platform != "win32":  # there it would let another program take over the port
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((self.host, self.port))
-            # inherited by what is accepted: the end of a response does not wait for the receipt of its beginning,
+            # accepted connections inherit both: no Nagle delay within a response,
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if hasattr(socket, "TCP_USER_TIMEOUT"):  # and who takes nothing of it is disconnected
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # and clients that do not read it are disconnected
                 bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1e3 * _SEND_SECONDS))
             bound.listen(_BACKLOG)
         except OSError as error:
             bound.close()
-            raise StoreError(f"cannot listen on {self.shown}:{self.port}: {error.strerror}") from None
+            raise StoreError(f"cannot listen on {self.url_host}:{self.port}: {error.strerror}") from None
         return bound
 
     def names(self, more: Sequence[str] = ()) -> list[str]:
-        """By which names, with any port, the server may be called: a web page cannot call it by a name of its own."""
-        own = _LOOPBACK if self.is_loopback else () if self.is_any else (self.shown,)
+        """Return the accepted host names, with any port. This stops DNS rebinding by web pages."""
+        own = _LOOPBACK if self.is_loopback else () if self.is_any else (self.url_host,)
         return [entry for name in (*own, *more) for entry in (name, f"{name}:*")]
 
 
 class Listener:
-    """Serves an application at an address. A stop finishes the requests that were accepted."""
+    """Serves an application at an address. Stopping finishes the accepted requests."""
 
     def __init__(self, app: ASGIApp, address: Address) -> None:
         self._app = app
@@ -112,7 +113,7 @@ class Listener:
         self._server: _UvicornServer | None = None
 
     async def serve(self, listening: Callable[[int], None] = lambda port: None) -> None:
-        """Serve until `stop`; ``listening`` is called with the port as soon as there is one."""
+        """Serve until `stop`. ``listening`` is called with the port once it is open."""
         logging.getLogger("uvicorn.error").addFilter(_without_trace)
         asyncio.get_running_loop().set_exception_handler(_LoopErrors())
         with self._address.listen() as bound:
@@ -127,7 +128,7 @@ class Listener:
                     server_header=False,
                     proxy_headers=False,
                     backlog=_BACKLOG,
-                    limit_concurrency=raised_file_limit() // 2,  # the other half is for the memories
+                    limit_concurrency=raised_file_limit() // 2,  # the other half is for the stores
                     h11_max_incomplete_event_size=_HEAD_BYTES,
                     timeout_keep_alive=_IDLE_SECONDS,
                     timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
@@ -137,18 +138,18 @@ class Listener:
             await self._server.serve([bound])
 
     def stop(self) -> None:
-        """Finish what was accepted, and end. Called in the event loop."""
+        """Finish accepted requests, then end. Call it in the event loop."""
         if self._server is not None:
             self._server.should_exit = True
 
     def give_up(self) -> None:
-        """End at once."""
+        """End immediately."""
         if self._server is not None:
             self._server.force_exit = True
 
 
 class _Guard:
-    """Refuses requests that a proxy may read in another way, and does not wait for a body that stalls."""
+    """Rejects requests that a proxy may parse differently, and stops waiting for a body that stalls."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -159,7 +160,7 @@ class _Guard:
             return
         framing = {name for name, _ in scope["headers"]} & {b"content-length", b"transfer-encoding"}
         if len(framing) == 2 or not scope["raw_path"].startswith(b"/"):
-            refusal = Response("This is not a request for this server.\n", 400, {"connection": "close"})
+            refusal = Response("Bad request.\n", 400, {"connection": "close"})
             await refusal(scope, receive, send)
             return
         is_coming = bool(framing)
@@ -178,7 +179,7 @@ class _Guard:
 
 
 class _UvicornServer(uvicorn.Server):
-    """Leaves signals to `stopping`: uvicorn would end the process as the signal would have."""
+    """Leaves signals to `shutdown`; uvicorn would re-raise them and end the process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -186,7 +187,7 @@ class _UvicornServer(uvicorn.Server):
 
 
 def raised_file_limit() -> int:
-    """How many files and connections this process may have open, once that is as many as it may ask for."""
+    """Raise the limit of open files as far as allowed, and return it."""
     try:
         import resource
     except ImportError:  # Windows
@@ -200,7 +201,7 @@ def raised_file_limit() -> int:
 
 
 class _LoopErrors:
-    """Logs errors of the event loop in a sentence of ours: their texts may hold what a person said."""
+    """Logs errors of the event loop without their texts, which may contain what a user said."""
 
     def __init__(self) -> None:
         self._warned_at = -_WARN_SECONDS
@@ -211,11 +212,11 @@ class _LoopErrors:
             LOGGER.error("%s: %s", context.get("message"), type(error).__name__)
         elif loop.time() - self._warned_at >= _WARN_SECONDS:
             self._warned_at = loop.time()
-            LOGGER.error("no connection can be accepted: too many files are open; raise the limit (ulimit -n)")
+            LOGGER.error("cannot accept connections: too many open files; raise the limit (ulimit -n)")
 
 
 def _without_trace(record: logging.LogRecord) -> bool:
-    """Reduce uvicorn's tracebacks to the name of the error; drop those of what a forced end cancels."""
+    """Reduce uvicorn's tracebacks to the name of the error; drop those of requests that a forced stop cancels."""
     if record.exc_info and record.exc_info[0]:
         record.msg, record.args = f"a request failed: {record.exc_info[0].__name__}", ()
         record.exc_info = None

@@ -1,7 +1,7 @@
-"""One process that serves it all: the API, MCP, the web console, health and numbers, and a worker beside them.
+"""One process that serves everything: the API, MCP, the web console, health, metrics, and a background worker.
 
-Who calls it by another name than its own is turned away, so that no web page can reach it through a browser. A stop
-finishes what was accepted. Whoever sends nothing for too long is let go.
+Requests for unknown host names are rejected, so that no web page can reach the server through a browser (DNS
+rebinding). Stopping finishes the accepted requests.
 """
 
 from __future__ import annotations
@@ -49,14 +49,13 @@ CONSOLE = "/console"
 _OPENAPI = "/v1/openapi.json"
 _READY_SECONDS = 1.0
 _TURN_SECONDS = 0.001
-"""How long a thread keeps the interpreter while others wait: the event loop has little to do, and often."""
+"""The interpreter's switch interval: short, because the event loop has little to do, but often."""
 
 
 class Server:
-    """What is served, and how it ends.
+    """The server.
 
-    ``user`` is who sits at this machine, as long as no key was ever made; ``seconds`` is how long a body may take to
-    come.
+    ``user`` is the user on this machine until the first API key is created. ``seconds`` is the timeout for a body.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Server:
     ) -> None:
         if not address.is_loopback and not any(key.revoked_at is None for key in app.keys.all()):
             raise ConfigError(
-                f"anybody who reaches {address.host} could read and change every memory: make a key first"
+                f"anyone who can reach {address.host} could read and change every memory; create an API key first"
                 " (recollect keys create), or listen on 127.0.0.1"
             )
         config = app.config
@@ -105,35 +104,35 @@ class Server:
         return _Split(self.api, Starlette(routes=routes, lifespan=lambda _: self._mcp.running()))
 
     def _sits_here(self, user: str) -> str:
-        """Whose memory the console shows where nobody has to say who they are: the example's, while there is one."""
+        """Return the user whose memory the console shows without login: the example's, while there is one."""
         return example.USER if example.is_example(self._app.user(example.USER)) else user
 
     async def serve(self, listening: Callable[[int], None] = lambda port: None) -> None:
-        """Serve until `stop`; ``listening`` is told the port as soon as there is one."""
+        """Serve until `stop`. ``listening`` is called with the port once it is open."""
         await self._listener.serve(listening)
 
     def stop(self) -> None:
-        """Finish what was accepted, and end. Called in the event loop."""
+        """Finish accepted requests, then end. Call it in the event loop."""
         self._listener.stop()
         self._mcp.close()
         self._live.close()
 
     def give_up(self) -> None:
-        """End at once."""
+        """End immediately."""
         self._listener.give_up()
 
-    # what is asked beside the API
+    # requests outside the API
 
     async def _is_live(self, request: Any) -> Response:
         return Response('{"status":"ok"}', media_type=JSON)
 
     async def _is_ready(self, request: Any) -> Response:
-        wrong = await in_thread("ready", self._looked)  # a line of its own: however often it is asked, nobody waits
+        wrong = await in_thread("ready", self._looked)  # in its own lane, so that health checks delay no other request
         told = {"status": "no" if wrong else "ok", "trouble": wrong}
         return Response(json.dumps(told), status_code=503 if wrong else 200, media_type=JSON)
 
     def _looked(self) -> list[str]:
-        """What cannot be reached, as it was a moment ago: strangers may ask as often as they like."""
+        """Return what cannot be reached, cached for a moment, because anyone may ask as often as they like."""
         when, found = self._ready
         if time.monotonic() - when >= _READY_SECONDS:
             found = self._trouble()
@@ -141,8 +140,6 @@ class Server:
         return found
 
     def _trouble(self) -> list[str]:
-        """What cannot be reached."""
-
         def look_into_queue() -> None:
             with self._app.queue() as queue:
                 queue.depth()
@@ -166,13 +163,13 @@ class Server:
             try:
                 caller = await in_thread("", self._authentication.caller, request.scope["headers"])
                 if not caller.may("admin"):
-                    raise Problem(403, "NotAllowedError", "this needs a key that administers")
+                    raise Problem(403, "NotAllowedError", "this requires an API key with the scope admin")
             except Problem as problem:
                 return Response(problem.body(""), problem.status, problem.headers, TYPE)
         return Response(await in_thread("", self.api.metrics.text), headers={"content-type": METRICS_TYPE})
 
     def _is_near(self, scope: Scope) -> bool:
-        """Whether it comes from this very machine, and through no proxy."""
+        """Return True if the request comes from this machine and not through a proxy."""
         if not self._address.is_loopback or any(name in FORWARDED for name, _ in scope["headers"]):
             return False
         client = scope.get("client")
@@ -192,7 +189,7 @@ class Server:
 
 
 class _Split:
-    """What is below ``/v1`` is the API's, as it was asked; no other router has a say in how users are called."""
+    """Sends everything below ``/v1`` to the API with its raw path, so that no other router decodes user ids."""
 
     def __init__(self, api: HttpApi, others: ASGIApp) -> None:
         self._api = api
@@ -204,7 +201,7 @@ class _Split:
 
 
 class _Names:
-    """Turns away who calls the server by another name than its own, or comes from the page of another site."""
+    """Rejects requests for unknown host names and from pages of other sites."""
 
     def __init__(self, app: ASGIApp, names: Sequence[str]) -> None:
         self._app = app
@@ -232,23 +229,22 @@ class _Names:
     def _problem(self, scope: Scope) -> Problem | None:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or not _is_among(hosts[0], self._names):
-            said = "the Host header is not a name of this server; --allow-host adds one"
+            said = "the Host header does not name this server; add the name with --allow-host"
             return Problem(421, "BadRequestError", said)
         for name, value in scope["headers"]:
             if name == b"origin" and value.decode("latin-1").lower().partition("://")[2] != hosts[0]:
-                return Problem(403, "NotAllowedError", "pages of other sites may not use this server")
+                return Problem(403, "NotAllowedError", "requests from pages of other sites are not allowed")
         return None
 
 
 def _is_among(name: str, allowed: Sequence[str]) -> bool:
-    """Whether a name is allowed; ``name:*`` is any port."""
+    """Return True if a name is allowed; ``name:*`` allows any port."""
     base, _, port = name.rpartition(":")
     return name in allowed or (port.isdigit() and f"{base}:*" in allowed)
 
 
 @contextmanager
 def _working(app: Recollect, concurrency: int) -> Iterator[None]:
-    """A worker beside the server."""
     if not concurrency:
         yield
         return
@@ -261,7 +257,7 @@ def _working(app: Recollect, concurrency: int) -> Iterator[None]:
 
 
 def run_server(server: Server, app: Recollect, *, workers: int, listening: Callable[[int], None]) -> None:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
 
     async def main() -> None:
         with on_signals(server.stop, server.give_up):
@@ -274,9 +270,9 @@ def run_server(server: Server, app: Recollect, *, workers: int, listening: Calla
         print("recollect: stopped", file=sys.stderr, flush=True)
 
 
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>What can be asked</title>
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>HTTP API</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}</style>
-<h1>What can be asked</h1><p>In full: <a href="/v1/openapi.json">OpenAPI 3.1</a>.</p><dl>%s</dl></html>"""
+<h1>HTTP API</h1><p>Full description: <a href="/v1/openapi.json">OpenAPI 3.1</a>.</p><dl>%s</dl></html>"""
 
 
 def _documents(api: HttpApi) -> str:

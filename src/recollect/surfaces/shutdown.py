@@ -1,4 +1,4 @@
-"""A polite end: the first Ctrl-C or SIGTERM finishes what is running, the second does not."""
+"""Graceful shutdown: the first Ctrl-C or SIGTERM finishes running work, the second ends at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def on_signals(finish: Callable[[], None], give_up: Callable[[], None]) -> Iterator[None]:
-    """Call these, in the event loop, when a signal comes: ``finish`` for the first, ``give_up`` for any other."""
+    """Call ``finish`` in the event loop on the first signal, and ``give_up`` on any later one."""
     loop = asyncio.get_running_loop()
     asked = False
 
@@ -20,7 +20,7 @@ def on_signals(finish: Callable[[], None], give_up: Callable[[], None]) -> Itera
         loop.call_soon_threadsafe(give_up if asked else finish)
         asked = True
 
-    # not loop.add_signal_handler: Windows has none
+    # not loop.add_signal_handler, which Windows lacks
     before = {number: signal.signal(number, came) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

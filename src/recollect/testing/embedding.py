@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.search.embedders.embedder import normalised
+from recollect.search.embedders.embedder import normalise_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class HashEmbedder:
         for row, text in enumerate(texts):
             for word in re.findall(r"\w+", text.casefold()):
                 rows[row] += _word_vector(word, self.dimensions)
-        return normalised(rows)
+        return normalise_rows(rows)
 
 
 @lru_cache(maxsize=10_000)

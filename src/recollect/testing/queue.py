@@ -52,8 +52,10 @@ class _Entry:
 class MemoryQueue(Queue):
     """A queue in memory."""
 
-    def __init__(self, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Retention | None = None) -> None:
-        super().__init__(size=size, clock=clock, keeping=keeping)
+    def __init__(
+        self, *, size: int = QUEUE_SIZE, clock: Clock | None = None, retention: Retention | None = None
+    ) -> None:
+        super().__init__(size=size, clock=clock, retention=retention)
         self._entries: dict[str, _Entry] = {}
         self._slots: dict[str, datetime] = {}
         self._count = 0
@@ -183,16 +185,16 @@ class MemoryQueue(Queue):
         return self._remove(lambda entry: wanted(entry.job))
 
     def tidy(self) -> int:
-        now, keeping = self.now(), self.keeping
+        now, retention = self.now(), self.retention
 
         def stale(entry: _Entry) -> bool:
-            ages = {"done": keeping.once if entry.once else keeping.done, "dead": keeping.dead}
+            ages = {"done": retention.once if entry.once else retention.done, "dead": retention.dead}
             at = entry.job.finished_at
             return at is not None and at < now - ages[entry.job.state]
 
         with self._guard:
             for entry in self._entries.values():
-                if entry.job.state == "done" and entry.job.finished_at and entry.job.finished_at < now - keeping.done:
+                if entry.job.state == "done" and entry.job.finished_at and entry.job.finished_at < now - retention.done:
                     entry.job = replace(entry.job, result=None)
             return self._remove(stale)
 

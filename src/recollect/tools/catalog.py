@@ -1,4 +1,4 @@
-"""The suites there are, by name. They can be offered alone or together: no two tools have the same name."""
+"""All suites by name. They can be offered alone or together: no two tools have the same name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUITES: dict[str, tuple[Tool, ...]] = {
 
 
 def tools_of(suites: Iterable[str] = ()) -> list[Tool]:
-    """The tools of these suites in their order; of all suites if none is named."""
+    """Return the tools of these suites in order, or of all suites if none is named."""
     chosen: dict[str, Tool] = {}
     for name in tuple(suites) or SUITES:
         if name not in SUITES:
@@ -30,5 +30,5 @@ def tools_of(suites: Iterable[str] = ()) -> list[Tool]:
 
 
 def suite_of(tool: str) -> str | None:
-    """The suite that a tool belongs to."""
+    """Return the suite of a tool."""
     return next((name for name, tools in SUITES.items() if any(one.name == tool for one in tools)), None)

@@ -1,4 +1,4 @@
-"""The documentation of a suite, made from its declarations."""
+"""The documentation page of a suite, generated from its declarations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from recollect.tools.tool import Tool
 
 INTRODUCTIONS = {
     "entries": "Keyed entries in four categories, answered in sentences. For agents that keep a profile in MEMORY.md.",
-    "notes": "Free texts with stable ids, answered in JSON. The smallest suite, and a good one to begin with.",
+    "notes": "Free texts with stable ids, answered in JSON. The smallest suite, and a good one to start with.",
     "observations": "What an agent found, concluded and learned while working, and its scratchpad. Answered in JSON.",
     "facts": "Typed facts and episodes, answered in JSON with a `status`. For chat bots that know many people.",
-    "profile": "What goes beyond single facts: merging, a summary, relationships, facts of other chats.",
-    "sessions": "Past conversations, and the memory in and out as text.",
+    "profile": "Beyond single facts: merging, a summary, relationships, facts from other chats.",
+    "sessions": "Past conversations, and export and import of the memory as text.",
     "files": "Anthropic's memory tool over the files of the user.",
 }
 _MAY = {
@@ -25,13 +25,13 @@ _MAY = {
 
 
 def suite_page(suite: str, tools: Sequence[Tool]) -> str:
-    """The page of a suite, in Markdown."""
+    """Return the page of a suite in Markdown."""
     head = [
         f"# Tools: {suite}",
         "",
         INTRODUCTIONS.get(suite, ""),
         "",
-        f"This page is made from the declarations: `recollect tools --suite {suite} --format markdown`.",
+        f"This page is generated: `recollect tools --suite {suite} --format markdown`.",
         "",
     ]
     return "\n".join([*head, *map(_section, tools)])
@@ -47,7 +47,7 @@ def _section(tool: Tool) -> str:
         "",
     ]
     if tool.parameters:
-        lines += ["| argument | type | required | what it says |", "|---|---|---|---|"]
+        lines += ["| argument | type | required | description |", "|---|---|---|---|"]
         lines += [_parameter_row(parameter) for parameter in tool.parameters]
         lines.append("")
     return "\n".join(lines)

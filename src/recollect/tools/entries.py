@@ -180,13 +180,11 @@ def _list_records(records: list[Record] | tuple[Record, ...]) -> str:
 
 
 def _record_heading(record: Record) -> str:
-    """Its category and the key by which it can be changed; what has no key goes by its id."""
     mark = "" if record.trusted else " (from an untrusted source)"
     return f"[{record.category or record.kind}] {entry_reference(record)}{mark}"
 
 
 def _matched_part(hit: Hit) -> str:
-    """What the record says; of a long text, the part that matched."""
     return hit.record.content if len(hit.record.content) <= _LONG else hit.passage or hit.record.content
 
 
@@ -195,5 +193,5 @@ def _name_record(record: Record) -> str:
 
 
 def entry_reference(record: Record) -> str:
-    """What an entry is called in this suite."""
+    """Return the name of an entry in this suite."""
     return record.key if record.key and record.kind == "fact" else record.id

@@ -1,7 +1,7 @@
 """The suite `facts`: typed facts and episodes, answered in JSON with a ``status``.
 
-One of four dialects over the same memory. It calls facts and episodes by whole numbers: the number of the journal entry
-that made them. The text ids of the other suites are understood as well.
+One of four dialects over the same memory. The ids of facts and episodes are integers: the number of the journal entry
+that created them. The text ids of the other suites are accepted too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def remember_fact(
 
 
 def remember_answer(scope: Scope, outcome: Outcome, what: str) -> ToolAnswer:
-    """The answer to a request to remember a fact."""
+    """Return the answer to a request to remember a fact."""
     if isinstance(outcome, Refused):
         return refusal_answer(outcome)
     record = record_of(outcome)
@@ -109,11 +109,11 @@ def recall_facts(
 
 
 def recall_answer(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int) -> ToolAnswer:
-    """Facts by type and query."""
+    """Return facts by type and query."""
     wanted = [_fact_type(f"fact_types[{number}]", name) for number, name in enumerate(types or ())]
     found: list[Record]
     if query and query.strip():
-        # a note is what another suite calls a fact that has no key
+        # another suite calls a fact without a key a note
         kinds = ("fact",) if wanted else ("fact", "note")
         found = [hit.record for hit in scope.memory.search(query, kinds=kinds, limit=500 if wanted else limit)]
     else:
@@ -324,7 +324,9 @@ def recall_episodes(
         str | None, Arg(aside=True, says="What the episode was about, in plain words (optional)")
     ] = None,
     tags: Annotated[list[str] | None, Arg(says="Only episodes that have all of these tags (optional)")] = None,
-    min_importance: Annotated[float | None, Arg(low=0.0, high=1.0, says="Only episodes at least so important")] = None,
+    min_importance: Annotated[
+        float | None, Arg(low=0.0, high=1.0, says="Only episodes with at least this importance")
+    ] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
 ) -> ToolAnswer:
     """Search for episodes by topic and tags. Without a query: the latest ones. Returns episode IDs for
@@ -367,11 +369,11 @@ def mark_important(
 def clear_profile(
     scope: Scope,
     user_id: UserId,
-    confirm: Annotated[bool, Arg(says="true only if the person asked for it in so many words")],
+    confirm: Annotated[bool, Arg(says="true only if the person explicitly asked for it")],
     reason: Annotated[str | None, Arg(aside=True, says="Why? (for audit trail)")] = None,
 ) -> ToolAnswer:
-    """Forget every fact about a user, at once. Only when the person asks for it. The facts are archived, and the
-    person can undo it; to erase everything for good is left to the person."""
+    """Forget every fact about a user at once. Only when the person asks for it. The facts are archived, and the
+    person can undo it. Only the person can erase everything permanently."""
     if not confirm:
         return ToolAnswer(
             "not done: ask the person first, then call again with confirm true", "not confirmed", "refused"
@@ -401,12 +403,12 @@ TOOLS = (
 
 
 def number_of(memory: Memory, record: Record) -> int:
-    """What this suite calls a record: the number of the journal entry that made it."""
+    """Return the id of a record in this suite: the number of the journal entry that created it."""
     return memory.numbers([record.id])[record.id]
 
 
 def fact_data(record: Record, memory: Memory) -> dict[str, Any]:
-    """A fact as this suite tells it."""
+    """Return a fact in the form of this suite."""
     return _fact_fields(record, number_of(memory, record))
 
 
@@ -441,12 +443,12 @@ def _episode_fields(record: Record, number: int) -> dict[str, Any]:
 def _fact_type(parameter: str, name: str) -> str:
     known = name.strip().casefold()
     if known not in FACT_TYPES:
-        raise ArgumentsError(f"{parameter}: {name[:40]!r} is not a type of facts; there are {', '.join(FACT_TYPES)}")
+        raise ArgumentsError(f"{parameter}: {name[:40]!r} is not a fact type; use one of {', '.join(FACT_TYPES)}")
     return known
 
 
 def _is_one_of(record: Record, types: Sequence[str]) -> bool:
-    """Facts that other suites wrote have a category and no type; they are of every type of that category."""
+    """Return True if a fact has one of the types. Facts without a type match all types of their category."""
     if not types:
         return True
     if record.type:
@@ -455,7 +457,7 @@ def _is_one_of(record: Record, types: Sequence[str]) -> bool:
 
 
 def _find_fact(memory: Memory, fact_type: str, ref: str) -> Record:
-    """The active fact of a type under a key; or by number or id, as recall_facts shows what has no key."""
+    """Return the active fact of a type by key, or by number or id, which recall_facts shows for facts without a key."""
     named = memory.read(kind="fact", key=ref)
     found = [fact for fact in named if fact.type == fact_type] or [
         fact for fact in named if _is_one_of(fact, [fact_type])
@@ -467,7 +469,7 @@ def _find_fact(memory: Memory, fact_type: str, ref: str) -> Record:
             record = None
         if record is None or record.status != "active" or record.kind not in ("fact", "note"):
             others = f"; there is one of type {named[0].type or named[0].category}" if named else ""
-            raise NotFoundError(f"no {fact_type} fact has the key {ref!r}{others}; recall_facts tells the keys")
+            raise NotFoundError(f"no {fact_type} fact has the key {ref!r}{others}; recall_facts lists the keys")
         return record
     return found[0]
 
@@ -486,14 +488,13 @@ def _record_by_number(memory: Memory, ref: int | str, kind: str) -> Record:
     except NotFoundError:
         pass
     if record is None or record.kind != kind:
-        raise NotFoundError(f"there is no {kind} {ref}; recall_{kind}s tells their ids")
+        raise NotFoundError(f"there is no {kind} {ref}; recall_{kind}s lists the ids")
     if record.status != "active":
         raise NotFoundError(f"the {kind} {ref} is {record.status}")
     return record
 
 
 def _recent(scope: Scope, count: int) -> list[Record]:
-    """The latest messages of this conversation, oldest first."""
     if count == 0:
         return []
     found = scope.memory.read(kind="message", session=scope.session, newest_first=True, limit=count)

@@ -1,8 +1,8 @@
 """The suite `files`: Anthropic's memory tool over the user's own files.
 
-Below ``/memories`` stand MEMORY.md and the daily notes (``memory/YYYY-MM-DD.md``), and an edit of them is an edit as a
-person would make it, by a tool. Every other file is a note with a path; notes that have none are in ``notes/``, by
-their ids. Nothing here touches the disk: a path is only ever a name, and those that try to be more are refused.
+``/memories`` contains MEMORY.md and the daily notes (``memory/YYYY-MM-DD.md``), and editing them works like an edit by
+a person, made by a tool. Every other file is a note with a path; notes without a path are in ``notes/``, by id. Nothing
+here touches the disk: a path is only a name, and anything else is refused.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ MEMORY = "MEMORY.md"
 _DAILY = re.compile(r"memory/([0-9]{4}-[0-9]{2}-[0-9]{2})\.md")
 _NOTE = re.compile(r"notes/(note-[0-9a-z]{26})\.md")
 _RESERVED = {name.casefold(): name for name in (MEMORY, "memory", "notes")}
-"""What stands at the top by itself. Nothing else there may be called nearly so."""
+"""The built-in names at the top level. No other name there may look like one of them."""
 _ESCAPED = re.compile(r"%(?:[0-9a-fA-F]{2}|u)")
 _SLASHES = re.compile("[\\\\\u2044\u2215\u2216\u29f5\u29f8\u29f9\u2571\u2572]")
-"""What is, or looks like, another way to write a slash."""
+"""Characters that are, or look like, another form of a slash."""
 _LONGEST_PATH = 300
 _LONGEST_QUOTE = 200
 _DEEPEST = 2
 _MOST_LISTED = 100
 _MOST_SHOWN = 18_000
-"""How much of a file one view shows, in characters: a little less than an answer may have."""
+"""The maximum number of characters in one view: a little less than an answer may have."""
 _MOST_PLACES = 20
 _TRIES = 20
 _TAG = "file"
@@ -55,7 +55,7 @@ def _only_views(arguments: Mapping[str, Any]) -> bool:
 
 
 class PathError(RecollectError):
-    """What was asked of a path cannot be done; the message says so as the model expects it."""
+    """A request for a path failed; the message has the form that the model expects."""
 
 
 @tool("files", does="other", tier="destructive", timeout=15, json=False, reads=_only_views)
@@ -75,27 +75,27 @@ def memory(
     new_path: Annotated[str | None, Arg(says="rename: its new path")] = None,
 ) -> ToolAnswer:
     """View and edit files in your memory directory /memories, which persists between conversations. MEMORY.md holds
-    what is known of the person, memory/YYYY-MM-DD.md the notes of a day; other files are yours to make."""
+    what is known about the person, memory/YYYY-MM-DD.md the notes of a day; other files are yours to create."""
     tree = _MemoryTree(scope)
     try:
         match command:
             case "view":
-                return _view(tree, tree.meant(_to_path("path", path)), view_range)
+                return _view(tree, tree.find(_to_path("path", path)), view_range)
             case "create":
                 return tree.create(_to_path("path", path), _need("file_text", file_text))
             case "str_replace":
-                return _str_replace(tree, tree.meant(_to_path("path", path)), _need("old_str", old_str), new_str or "")
+                return _str_replace(tree, tree.find(_to_path("path", path)), _need("old_str", old_str), new_str or "")
             case "insert":
                 if insert_line is None or insert_text is None:
                     raise PathError("Error: insert needs insert_line and insert_text")
-                return _insert(tree, tree.meant(_to_path("path", path)), insert_line, insert_text)
+                return _insert(tree, tree.find(_to_path("path", path)), insert_line, insert_text)
             case "delete":
-                return tree.delete(tree.meant(_to_path("path", path)))
+                return tree.delete(tree.find(_to_path("path", path)))
             case "rename":
-                return tree.rename(tree.meant(_to_path("old_path", old_path)), _to_path("new_path", new_path))
+                return tree.rename(tree.find(_to_path("old_path", old_path)), _to_path("new_path", new_path))
     except PathError as error:
         return ToolAnswer(str(error), "path", "error", exact=True)
-    except InvalidInputError as error:  # told in the words that the model knows
+    except InvalidInputError as error:  # with the parameter name that the model knows
         name = _TEXTS.get(command, "path") if error.field in ("content", "text") else error.field
         raise InvalidInputError(name, str(error).partition(": ")[2]) from None
 
@@ -103,7 +103,7 @@ def memory(
 TOOLS = (memory,)
 
 
-# what is done to texts
+# commands
 
 
 def _view(tree: _MemoryTree, path: str, lines: list[int] | None) -> ToolAnswer:
@@ -153,7 +153,7 @@ def _str_replace(tree: _MemoryTree, path: str, old: str, new: str) -> ToolAnswer
 
 
 def _find_places(text: str, wanted: str) -> list[int]:
-    """Where a text stands in another, overlaps too; a few places are enough to know that it is not unique."""
+    """Return the positions of a text in another, including overlaps; a few are enough to know that it is not unique."""
     found: list[int] = []
     at = text.find(wanted)
     while at >= 0 and len(found) <= _MOST_PLACES:
@@ -163,9 +163,9 @@ def _find_places(text: str, wanted: str) -> list[int]:
 
 
 def _shown_places(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Where a text stands that was copied from an answer, in which whatever looks like a part of a prompt is replaced.
+    """Return the positions of a text that was copied from an answer, where parts that look like a prompt are replaced.
 
-    Lines stay lines in an answer, so only within the first and the last line of it places have to be found again.
+    Answers keep line breaks, so only the columns in the first and the last line have to be mapped back.
     """
     shown = memory_text(text)
     lines, shown_lines = text.split("\n"), shown.split("\n")
@@ -181,9 +181,9 @@ def _shown_places(text: str, wanted: str) -> list[tuple[int, int]]:
 
 
 def _column(line: str, shown: str, column: int, *, end: bool) -> int:
-    """Where in a line something begins or ends that does so at a column of the line as it is shown.
+    """Return the position in a line for a column of the line as it is shown.
 
-    What is invisible right before or after it belongs to it.
+    Invisible characters right before or after are included.
     """
     places = []
     for _, first, last, shown_first, shown_last in SequenceMatcher(None, line, shown, autojunk=False).get_opcodes():
@@ -216,7 +216,7 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _number_lines(lines: list[str], asked: list[int] | None) -> str:
-    """Lines with their numbers, as many as an answer holds; then it says how to see the others."""
+    """Return lines with their numbers, as many as fit into an answer, and how to see the others."""
     first, last = asked if asked and len(asked) == 2 else (1, -1)
     first, last = max(first, 1), len(lines) if last == -1 else min(last, len(lines))
     if (asked and len(asked) != 2) or first > last:
@@ -238,18 +238,18 @@ def _number_lines(lines: list[str], asked: list[int] | None) -> str:
     return "\n".join(shown)
 
 
-# where texts are
+# the tree of files
 
 
 class _MemoryTree:
-    """The files of one user by their paths below /memories; a path here is without it."""
+    """The files of one user. Paths are relative to /memories."""
 
     def __init__(self, scope: Scope) -> None:
         self._memory = scope.memory
         self._source = f"tool:{scope.tool}"
 
-    def meant(self, path: str) -> str:
-        """The path itself, or the one that is shown like this: in answers some characters are replaced."""
+    def find(self, path: str) -> str:
+        """Return the path itself, or the one that is shown like this, because answers replace some characters."""
         if "‹" not in path and "›" not in path:
             return path
         files = self._files(self._memory)
@@ -260,7 +260,7 @@ class _MemoryTree:
         return not _NOTE.fullmatch(path) and _is_directory(path, self._files(self._memory))
 
     def listed(self, path: str) -> tuple[list[tuple[str, int]], int]:
-        """Paths and sizes, directories too, two levels deep, the directory itself first; and how many notes more."""
+        """Return paths and sizes, two levels deep, the directory itself first; and the number of notes left out."""
         memory = self._memory
         named = self._files(memory)
         files = {name: len(_file_text(note).encode()) for name, note in named.items()}
@@ -285,7 +285,7 @@ class _MemoryTree:
         return [(whole, sum(inside.values())), *((f"{whole}/{name}", shown[name]) for name in sorted(shown))], more
 
     def read(self, path: str) -> tuple[str, bool] | None:
-        """The text of a file, and whether it is trusted: of single lines that is not known. None if there is none."""
+        """Return the text of a file, and True if it is trusted as a whole; None if there is no such file."""
         memory = self._memory
         if path == MEMORY:
             return memory.show(), True
@@ -310,7 +310,7 @@ class _MemoryTree:
             return _edit_answer(outcome, done)
         content, edges = _split_blanks("file_text", text)
         metadata = {"path": path} if edges == _EDGES else {"path": path, "edges": edges}
-        self._check_free(self._memory, path, exists)  # before a write is begun, which makes a memory of nothing
+        self._check_free(self._memory, path, exists)  # before a write, which would create the memory
         with self._memory.batch() as memory:
             self._check_free(memory, path, exists)
             outcome = memory.note(content, tags=[_TAG], source=self._source, metadata=metadata)
@@ -320,13 +320,13 @@ class _MemoryTree:
         return _edit_answer(outcome, done, text)
 
     def change(self, path: str, change: Callable[[str], tuple[str, str]], missing: str) -> ToolAnswer:
-        """Put what ``change`` makes of a text in its place; again if somebody else was quicker."""
+        """Replace a text with the result of ``change``; retry if the file was changed in the meantime."""
         for _try in range(_TRIES):
             found = self.read(path)
             if found is None:
                 raise PathError(missing)
             text, _ = found
-            # a change is made in lines that end as models write them, and the file keeps its own ways
+            # changes use \n, as models write it; the file keeps its own line endings and byte order mark
             mark = "\ufeff" if text.startswith("\ufeff") else ""
             returns = 0 < text.count("\r\n") == text.count("\n")
             plain = text.removeprefix(mark)
@@ -366,17 +366,17 @@ class _MemoryTree:
                 raise PathError(
                     f"Error: {_rooted(path)} has its name from what it is and cannot be renamed or replaced"
                 )
-        self._check_rename(self._memory, old, new)  # before a write is begun
+        self._check_rename(self._memory, old, new)  # before a write
         with self._memory.acting(run=new_id("run")).batch() as memory:
             for path, note in self._check_rename(memory, old, new).items():
                 tags = note.tags if _TAG in note.tags else (*note.tags, _TAG)
                 memory.update(note.id, tags=tags, metadata={"path": path}, reason="refinement")
         return ToolAnswer(f"Successfully renamed {_rooted(old)} to {_rooted(new)}", "updated")
 
-    # inside
+    # helpers
 
     def _check_rename(self, memory: Memory, old: str, new: str) -> dict[str, Record]:
-        """What a renaming moves, by the new paths."""
+        """Check a rename, and return the notes to move by their new paths."""
         notes = self._below(memory, old)
         if not notes:
             raise PathError(f"Error: The path {_rooted(old)} does not exist")
@@ -389,19 +389,21 @@ class _MemoryTree:
         return moved
 
     def _check_free(self, memory: Memory, path: str, exists: str) -> None:
-        """Whether a file or directory can get this path."""
+        """Raise an error if a file or directory cannot have this path."""
         top, _, rest = path.partition("/")
         if top == "memory" and rest:
-            raise PathError(f"Error: {_rooted('memory')} holds the notes of days only, as memory/YYYY-MM-DD.md")
+            raise PathError(f"Error: {_rooted('memory')} contains only daily notes, as memory/YYYY-MM-DD.md")
         if top == MEMORY and rest:
             raise PathError(f"Error: {_rooted(MEMORY)} is a file and not a directory")
         like = _RESERVED.get(anyascii(unicodedata.normalize("NFKC", top)).casefold())
         if like is not None and like != top:
-            raise PathError(f"Error: {_rooted(top)} is too like {_rooted(like)}; use that, or another name")
+            raise PathError(f"Error: {_rooted(top)} is too similar to {_rooted(like)}; use that, or another name")
         if _is_by_id(path):
-            raise PathError(f"Error: {_rooted(path)} cannot be made: such names are given to notes by their ids")
+            raise PathError(
+                f"Error: {_rooted(path)} cannot be created: such names are reserved for notes without a path"
+            )
         if find_secrets(path):
-            raise PathError("Error: the path seems to hold a secret; use another name")
+            raise PathError("Error: the path seems to contain a secret; use another name")
         files = self._files(memory)
         if path in files or _is_directory(path, files):
             raise PathError(exists)
@@ -418,12 +420,11 @@ class _MemoryTree:
         with self._memory.batch() as memory:
             note = self._find(memory, path)
             if note is None or _file_text(note) != expect:
-                return Refused(reason="changed", message=f"{_rooted(path)} was changed meanwhile; look at it again")
+                return Refused(reason="changed", message=f"{_rooted(path)} was changed in the meantime; view it again")
             metadata = None if edges == _edges_of(note) else {"edges": edges}
             return memory.update(note.id, content, source=self._source, reason="refinement", metadata=metadata)
 
     def _find(self, memory: Memory, path: str) -> Record | None:
-        """The note that is the file at this path."""
         if not (by_id := _NOTE.fullmatch(path)):
             return self._files(memory).get(path)
         try:
@@ -433,7 +434,6 @@ class _MemoryTree:
         return note if note.status == "active" and self._path_of(memory, note) == path else None
 
     def _below(self, memory: Memory, path: str) -> dict[str, Record]:
-        """The file itself, or all in the directory."""
         if _NOTE.fullmatch(path):
             note = self._find(memory, path)
             return {} if note is None else {path: note}
@@ -441,8 +441,7 @@ class _MemoryTree:
         return {name: note for name, note in files.items() if name == path or name.startswith(f"{path}/")}
 
     def _files(self, memory: Memory) -> dict[str, Record]:
-        """The notes that have paths. Where an undo brought two to one path, or a file to the path of a directory, one
-        of them has it, and the other goes by its id."""
+        """Return the notes with paths. If an undo made two notes collide, one has the path and the other its id."""
         named: dict[str, Record] = {}
         for note in memory.read(kind="note", tags=[_TAG]):
             path = _own_path(note)
@@ -452,14 +451,14 @@ class _MemoryTree:
         return {path: note for path, note in named.items() if path not in directories}
 
     def _path_of(self, memory: Memory, note: Record) -> str:
-        """Where a note is; one that has no path of its own goes by its id."""
+        """Return the path of a note; without a path of its own, one with its id."""
         path = _own_path(note)
         if path and (holder := self._files(memory).get(path)) and holder.id == note.id:
             return path
         return f"notes/{note.id}.md"
 
     def _loose(self, memory: Memory, files: dict[str, Record]) -> tuple[dict[str, int], int]:
-        """The latest notes that go by their ids, with their sizes, and how many there are besides."""
+        """Return the latest notes without a path, with their sizes, and the number of further ones."""
         named = {note.id for note in files.values()}
         latest = memory.read(kind="note", newest_first=True, limit=_MOST_LISTED + len(named))
         loose = [note for note in latest if note.id not in named][:_MOST_LISTED]
@@ -468,7 +467,7 @@ class _MemoryTree:
 
     @staticmethod
     def _days(memory: Memory) -> dict[str, int]:
-        """The daily notes with their sizes, also those whose entries are all forgotten: the lines are still there."""
+        """Return the daily notes with their sizes, including those whose entries are all forgotten."""
         entries = memory.read(kind="daily", status="all")
         days = {entry.day for entry in entries if isinstance(entry, DailyEntry)}
         sizes = {f"memory/{day}.md": len(memory.daily(day).encode()) for day in days}
@@ -488,7 +487,7 @@ def _edit_answer(outcome: Outcome, done: str, text: str = "") -> ToolAnswer:
 
 
 def _culprit(text: str) -> int | None:
-    """The line in which that begins which the policy objects to, if it can be told."""
+    """Return the number of the line to which the policy objects, if it can be determined."""
     if secrets := find_secrets(text):
         return text.count("\n", 0, secrets[0].start) + 1
     line = 1
@@ -508,21 +507,20 @@ def _file_text(note: Record) -> str:
 
 
 def _edges_of(note: Record) -> list[str]:
-    """The blanks around the text of a file, which a note does not keep; a file ends with a line break by default."""
+    """Return the whitespace around the text of a file, which a note does not keep; by default a final line break."""
     edges = note.metadata.get("edges")
     fits = isinstance(edges, list) and len(edges) == 2 and all(isinstance(edge, str) for edge in edges)
     return list(edges) if fits and edges else _EDGES
 
 
 def _split_blanks(name: str, text: str) -> tuple[str, list[str]]:
-    """A text as a note has it, and the blanks around it."""
     content = check.check_text(name, text)
     before, _, after = text.replace("\r\n", "\n").replace("\r", "\n").partition(content)
     return content, [before, after or "\n"]
 
 
 def _own_path(note: Record) -> str | None:
-    """The path that a note was given as a file; None if it has none that a file could have."""
+    """Return the valid path that a note was given as a file, or None."""
     path = note.metadata.get("path")
     if not (isinstance(note, Note) and _TAG in note.tags and isinstance(path, str) and path) or _flaw(path):
         return None
@@ -534,7 +532,7 @@ def _own_path(note: Record) -> str | None:
 
 
 def _to_path(name: str, given: str | None) -> str:
-    """A path below /memories, without it. What is not plainly one is refused: a path is never resolved."""
+    """Return a path relative to /memories. Anything that is not plainly one is refused; paths are never resolved."""
     if given is None:
         raise PathError(f"Error: {name} is missing")
     if given != ROOT and not given.startswith(f"{ROOT}/"):
@@ -546,13 +544,13 @@ def _to_path(name: str, given: str | None) -> str:
 
 
 def _flaw(path: str) -> str:
-    """What keeps this from being a plain path below /memories; empty if nothing does."""
+    """Return why this is not a plain path below /memories; empty if it is one."""
     if len(path) > _LONGEST_PATH:
         return f"it is longer than {_LONGEST_PATH} characters"
     if not path.isprintable():
-        return "it has characters that cannot be seen"
+        return "it contains invisible characters"
     if _ESCAPED.search(path):
-        return "it has an escaped character; write it out"
+        return "it contains an escaped character; write it out"
     for seen in (path, unicodedata.normalize("NFKC", path)):  # look-alikes become what they look like
         if _SLASHES.search(seen) or (seen.count("/") != path.count("/")):
             return "parts are separated by / only"
@@ -563,7 +561,6 @@ def _flaw(path: str) -> str:
 
 
 def _parents(path: str) -> Iterator[str]:
-    """The directories that a path is in, without the root."""
     at = path.find("/")
     while at >= 0:
         yield path[:at]
@@ -571,7 +568,7 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _is_by_id(path: str) -> bool:
-    """Whether this is where a note stands that has no path of its own, or within it."""
+    """Return True if this is the path of a note without a path of its own, or below it."""
     return any(_NOTE.fullmatch(part) for part in (path, *_parents(path)))
 
 

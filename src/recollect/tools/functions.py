@@ -1,4 +1,4 @@
-"""Tools as plain functions with typed signatures, for whatever takes functions."""
+"""Tools as plain functions with typed signatures, for frameworks that take functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def function_of(suite: Suite, tool: Tool) -> Callable[..., str]:
-    """A function that calls a tool of a suite, with the types and names that the tool has."""
+    """Return a function that calls a tool of a suite, with the tool's name and types."""
     shown = [parameter for parameter in tool.parameters if not (parameter.arg.user and suite.fixed_user)]
     takes = inspect.signature(tool.run).parameters
 
@@ -26,7 +26,7 @@ def function_of(suite: Suite, tool: Tool) -> Callable[..., str]:
         return suite.call(tool.name, named | kwargs if certain else args).text
 
     hints = {name: _plain_type(hint) for name, hint in get_type_hints(tool.run).items()}
-    # those that must be given first, as a signature wants it
+    # required parameters first, as a signature requires
     ordered = sorted(shown, key=lambda parameter: not parameter.required)
     signature = inspect.Signature(
         [
@@ -45,7 +45,7 @@ def function_of(suite: Suite, tool: Tool) -> Callable[..., str]:
 
 
 def _plain_type(hint: Any) -> Any:
-    """A type as whoever inspects functions understands it: without choices, which are texts to them."""
+    """Return a type that frameworks understand: choices become strings."""
     if get_origin(hint) is Literal:
         return str
     if get_origin(hint) in (Union, UnionType):

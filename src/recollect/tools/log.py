@@ -1,10 +1,9 @@
-"""The log of tool calls and the ledger of what they used: rows with names and numbers, nothing of the content.
+"""The log of tool calls and the ledger of their usage: names and numbers, never content.
 
-Rows are gathered and written a moment later, many at once, so that a call does not wait for them: a kill, and a SIGTERM
-that the host does not handle, lose the log of the last moments, never a memory. Where a budget is set the thread that
-did the call writes them before it is answered, so that all processes count the same; a call begins while something is
-left of the budget, and those under way at that moment are finished. The calls of a user who has no memory yet are not
-kept.
+Rows are written in batches a moment later, so that calls do not wait for them. A kill, or a SIGTERM that the host does
+not handle, loses the log of the last moments, but never a memory. With a budget, the thread of the call writes its row
+before the answer, so that all processes count the same; a call may start while any budget is left, and running calls
+are finished. The calls of users without a memory are not logged.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ _MOST_COUNTED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _PendingCall:
-    """A call that waits to be written. ``said`` and ``told`` are counted then, and dropped."""
+    """A row to write. The tokens of ``said`` and ``told`` are counted when it is written."""
 
     call: ToolCall
     said: Any = ""
     told: str = ""
     again: bool = False
-    """The end of a call that was logged before: takes its place, and is charged already."""
+    """True for the end of a call that was logged before: it replaces that row and is already charged."""
 
     def counted(self) -> _PendingCall:
         call = self.call
@@ -54,7 +53,7 @@ class _PendingCall:
 
 
 class CallLog:
-    """Keeps the calls of all users of one process."""
+    """The log of all users of one process."""
 
     def __init__(self, people: Callable[[str], UserMemory], config: Config, clock: Clock) -> None:
         self._people = people
@@ -73,25 +72,25 @@ class CallLog:
     def add(
         self, user_id: str, call: ToolCall, said: Any, told: str, *, again: bool = False, may_wait: bool = False
     ) -> None:
-        """Log a call. Who ``may_wait`` writes it before going on, if there is a budget; nobody else is slowed down."""
+        """Log a call. With ``may_wait`` and a budget, it is written before this returns."""
         with self._guard:
             self._waiting.setdefault(user_id, []).append(_PendingCall(call, said, told, again))
             self._number += 1
-            if self._number > _MOST_WAITING:  # the store has been failing for long
+            if self._number > _MOST_WAITING:  # the store has been failing for a long time
                 lost = self._waiting.pop(next(iter(self._waiting)))
                 self._number -= len(lost)
-                LOGGER.error("the log of %d tool calls was lost: it could not be stored for long", len(lost))
+                LOGGER.error("lost the log of %d tool calls: it could not be stored for a long time", len(lost))
         if self._budgeted and may_wait:
             self.flush(user_id)
         with self._guard:
             if self._thread is None and self._waiting:
-                # not a daemon: the interpreter waits for it at exit, and so the last rows are written
+                # not a daemon: the interpreter waits for it at exit, so that the last rows are written
                 thread = threading.Thread(target=self._write_soon, name="recollect-log")
                 thread.start()
                 self._thread = thread
 
     def refusal(self, user_id: str) -> str | None:
-        """Why this user may not call anything more today, or None."""
+        """Return why this user may make no more calls today, or None."""
         if not self._budgeted or not (user := self._people(user_id).user).exists():
             return None
         self.flush(user_id)
@@ -101,13 +100,13 @@ class CallLog:
         tokens = sum(row.tokens_in + row.tokens_out for row in spent)
         cost = sum(row.cost for row in spent)
         if 0 < self._config.daily_tokens <= tokens:
-            return f"the budget of {self._config.daily_tokens:,} tokens for today is used up; go on without memory"
+            return f"the budget of {self._config.daily_tokens:,} tokens for today is used up; continue without memory"
         if 0 < self._config.daily_cost <= cost:
-            return f"the budget of {self._config.daily_cost:g} for today is used up; go on without memory"
+            return f"the budget of {self._config.daily_cost:g} for today is used up; continue without memory"
         return None
 
     def flush(self, user_id: str | None = None) -> None:
-        """Write what is waiting, of one user or of all; of one whose batch is open in this thread, later."""
+        """Write waiting rows of one user or of all. If a batch of the user is open in this thread, write them later."""
         if user_id is None:
             with self._guard:
                 names = {*self._waiting, *self._writing}
@@ -116,28 +115,28 @@ class CallLog:
         elif rows := self._take(user_id):
             try:
                 self._write(user_id, rows)
-            except Exception as error:  # the outermost handler: who looks at the log must not fail for what waits
+            except Exception as error:  # the outermost handler: reading the log must not fail because of waiting rows
                 self._put_back(user_id, rows)
-                LOGGER.warning("the log of %d tool calls waits: %s", len(rows), type(error).__name__)
+                LOGGER.warning("cannot write the log of %d tool calls yet: %s", len(rows), type(error).__name__)
             finally:
                 with self._guard:
                     self._writing.remove(user_id)
                     self._written.notify_all()
 
     def forget(self, user_id: str) -> None:
-        """The user is being erased: what is waiting must not bring them back."""
+        """Drop waiting rows of a user who is being erased."""
         if self._take(user_id):
             with self._guard:
                 self._writing.remove(user_id)
                 self._written.notify_all()
 
     def _take(self, user_id: str) -> list[_PendingCall]:
-        """What waits of a user, who is marked as being written, if anything does. Not before another has written it."""
+        """Take the waiting rows of a user, after any other thread has finished writing theirs."""
         with self._guard:
             if user_id not in self._waiting and user_id not in self._writing:
                 return []
         if self._people(user_id).has_batch_here:
-            return []  # a batch is open in this thread, and who writes may be waiting for it
+            return []  # a batch is open in this thread, and the writing thread may be waiting for it
         with self._guard:
             self._written.wait_for(lambda: user_id not in self._writing)
             rows = self._waiting.pop(user_id, [])
@@ -147,7 +146,7 @@ class CallLog:
             return rows
 
     def _put_back(self, user_id: str, rows: list[_PendingCall]) -> None:
-        counted = [row.counted() for row in rows]  # numbers are small, and texts may not be
+        counted = [row.counted() for row in rows]  # numbers are small, texts may be large
         with self._guard:
             self._waiting[user_id] = counted + self._waiting.get(user_id, [])
             self._number += len(counted)
@@ -159,13 +158,13 @@ class CallLog:
             self.flush()
             seconds = min(2 * seconds, _MOST_SECONDS)
             with self._guard:
-                # a store that fails for good must not keep the interpreter from ending
+                # a store that keeps failing must not keep the interpreter from exiting
                 if not self._waiting or self._wake.is_set() or not threading.main_thread().is_alive():
                     self._thread = None
                     return
 
     def close(self) -> None:
-        """Write what is waiting now."""
+        """Write waiting rows now."""
         with self._guard:
             thread = self._thread
             self._wake.set()
@@ -179,14 +178,14 @@ class CallLog:
         counted = [row.counted() for row in rows]
         if not person.user.exists():
             return
-        with suppress(NotFoundError), person.write_beside() as tx:
+        with suppress(NotFoundError), person.write_alongside() as tx:
             if tx.state().seq == 0 and not tx.spending():
                 raise NotFoundError  # erased by another process while this one waited for the lock
             tx.log_calls(row.call for row in counted)
             tx.charge(self._spendings(row.call for row in counted if not row.again))
 
     def _spendings(self, calls: Iterable[ToolCall]) -> list[Spending]:
-        """What calls used, by day and tool. The model wrote what went in and reads what came out."""
+        """Return the usage of calls by day and tool. The model writes the arguments and reads the answers."""
         price_in, price_out = self._config.price_in / 1e6, self._config.price_out / 1e6
         found: dict[tuple[date, str], Spending] = {}
         for call in calls:
@@ -202,7 +201,7 @@ class CallLog:
         return list(found.values())
 
     def _renew(self) -> None:
-        """In a forked child: the thread is not there, and what waits is the parent's to write."""
+        """Reset in a forked child: the thread does not exist there, and the parent writes the waiting rows."""
         self._waiting = {}
         self._writing = set()
         self._number = 0
@@ -213,14 +212,14 @@ class CallLog:
 
 
 def _tokens(text: str) -> int:
-    """Counted; of a very long text, by its beginning."""
+    """Return the number of tokens; for a very long text, estimated from its beginning."""
     if len(text) <= _MOST_COUNTED:
         return count(text)
     return count(text[:_MOST_COUNTED]) * len(text) // _MOST_COUNTED
 
 
 def _arguments_text(arguments: Any) -> str:
-    """The arguments about as the model wrote them, to count their tokens."""
+    """Return the arguments roughly as the model wrote them, to count their tokens."""
     if isinstance(arguments, str):
         return arguments
     try:
@@ -229,5 +228,5 @@ def _arguments_text(arguments: Any) -> str:
         if isinstance(arguments, Mapping):
             arguments = dict(arguments)
         return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    except Exception:  # it is no plain data
+    except Exception:  # not plain data
         return ""

@@ -41,7 +41,6 @@ def memory_search(
 
 
 def _merge_hits(hits: list[Hit]) -> list[Hit]:
-    """Best first, and what says the same only once."""
     best: dict[str, Hit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.raw_score):
         best.setdefault(fold(hit.record.text), hit)
@@ -123,7 +122,7 @@ TOOLS = (memory_search, memory_save, memory_update, memory_delete)
 
 
 def _echoes(memory: Memory, record: Record) -> list[Record]:
-    """Messages that say just what the record says, or were stored as it: else it would come back with them."""
+    """Return messages with the same text as the record, which would otherwise bring it back."""
     if record.kind == "message":
         return []
     hits = memory.search(record.content[:1000], kinds=("message",), limit=20)
@@ -139,7 +138,7 @@ def _find_note(memory: Memory, note_id: str) -> Record:
     try:
         record = memory.get(note_id)
     except NotFoundError:
-        raise NotFoundError(f"there is no note {note_id!r}; memory_search tells the note_id of what is saved") from None
+        raise NotFoundError(f"there is no note {note_id!r}; memory_search lists the ids of notes") from None
     if record.status != "active":
         raise NotFoundError(f"the note {record.id} was deleted")
     return record

@@ -1,4 +1,4 @@
-"""The suite `observations`: what an agent found, concluded and learned while working, and its scratchpad. JSON.
+"""The suite `observations`: an agent's findings, insights and lessons, and its scratchpad, answered in JSON.
 
 One of four dialects over the same memory; `recall` finds what the others stored too.
 """
@@ -82,7 +82,7 @@ def recall(
     query: Annotated[str, Arg(says="What to recall, in plain words")],
     limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max results (default: 10)")] = 10,
     min_score: Annotated[
-        float, Arg(low=0, high=1, declared=True, says="Leave out what scores less, from 0 to 1 (default: 0)")
+        float, Arg(low=0, high=1, declared=True, says="Minimum score, from 0 to 1 (default: 0)")
     ] = 0.0,
 ) -> ToolAnswer:
     """Recall what is relevant to a query from the whole memory, all categories mixed, best first."""
@@ -125,7 +125,7 @@ def scratchpad_get(scope: Scope, key: Annotated[str, Arg(says=_SAYS_KEY)]) -> To
     key = _resolve_key(scope, key)
     value = scope.memory.scratch(key)
     if value is None:
-        raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list tells the keys")
+        raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list lists the keys")
     return ToolAnswer({"status": "success", "key": key, "value": memory_text(value)}, "found")
 
 
@@ -133,7 +133,7 @@ def scratchpad_get(scope: Scope, key: Annotated[str, Arg(says=_SAYS_KEY)]) -> To
 def scratchpad_set(
     scope: Scope,
     key: Annotated[str, Arg(says=_SAYS_KEY)],
-    value: Annotated[str, Arg(says="The value, in place of what was there")],
+    value: Annotated[str, Arg(says="The value; it replaces the previous one")],
 ) -> ToolAnswer:
     """Put a value into your scratchpad, the working memory that is kept between steps."""
     outcome = scope.memory.set_scratch(_resolve_key(scope, key), value)
@@ -145,7 +145,7 @@ def scratchpad_set(
 @tool("observations", does="other", tier="read_only", timeout=15)
 def scratchpad_list(
     scope: Scope,
-    prefix: Annotated[str, Arg(declared=True, says="Only keys that begin so (e.g., 'api.'); empty: all of them")] = "",
+    prefix: Annotated[str, Arg(declared=True, says="Only keys with this prefix (e.g., 'api.'); empty: all keys")] = "",
 ) -> ToolAnswer:
     """List the keys of your scratchpad."""
     keys = sorted(item.key or "" for item in scope.memory.read(kind="scratch"))
@@ -173,7 +173,7 @@ def scratchpad_delete(scope: Scope, key: Annotated[str, Arg(says=_SAYS_KEY)]) ->
     """Delete a value from your scratchpad."""
     items = scope.memory.read(kind="scratch", key=_resolve_key(scope, key))
     if not items:
-        raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list tells the keys")
+        raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list lists the keys")
     outcome = scope.memory.forget(items[0].id, reason="deleted by a tool")
     return ToolAnswer({"status": "success", "key": key}, outcome_of(outcome))
 
@@ -194,7 +194,7 @@ TOOLS = (
 
 
 def _resolve_key(scope: Scope, key: str) -> str:
-    """The key itself, or the one that is shown like this: in answers some characters are replaced."""
+    """Return the key itself, or the one that is shown like this, because answers replace some characters."""
     keys = [item.key or "" for item in scope.memory.read(kind="scratch")]
     return key if key in keys else next((one for one in keys if memory_text(one) == key), key)
 

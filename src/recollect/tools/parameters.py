@@ -1,8 +1,7 @@
-"""The parameters of a tool: their JSON Schema, and the reading of what a model gives for them.
+"""The parameters of a tool: their JSON Schema, and a forgiving parser for what models send.
 
 Models get arguments wrong in small ways: a number as text, a list as a JSON string, null for nothing, a key in another
-spelling. Where the meaning is certain it is taken; otherwise the answer is one sentence that says what to give instead.
-Knows nothing about memory.
+spelling. Where the meaning is certain it is accepted; otherwise the error is one sentence that says what to give.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class ArgumentsError(RecollectError):
-    """The arguments do not say what is wanted. For the model: the message is one sentence it can act on."""
+    """The arguments are invalid. The message is one sentence that the model can act on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arg:
-    """What a parameter says of itself besides its type; stands in its ``Annotated`` type."""
+    """The declaration of a parameter besides its type; part of its ``Annotated`` type."""
 
     says: str = ""
     low: float | None = None
@@ -49,17 +48,17 @@ class Arg:
     items_low: int | None = None
     items_high: int | None = None
     declared: bool = False
-    """Whether the schema tells the default."""
+    """True if the schema includes the default."""
     at_least: int | None = None
-    """A lower bound that the schema does not tell."""
+    """A lower bound that is not in the schema."""
     at_most: int | None = None
-    """Asking for more than this is not an error: this much is given. The schema does not tell."""
+    """An upper bound that is not in the schema. Larger values are reduced to it."""
     aside: bool = False
-    """Says something about the call and is not memory itself: "null" as text stands for nothing."""
+    """True if it is about the call and not itself stored: the text "null" means no value."""
     reference: bool = False
-    """Names a record by its number; the text id that another suite gave for it is understood too."""
+    """True if it names a record by its number; text ids of other suites are accepted too."""
     user: bool = False
-    """Names the user. The connection decides who that is; the model can only agree."""
+    """True if it names the user. The connection decides who that is; the model can only agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class Parameter:
     arg: Arg = Arg()
 
     def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
+        """Return its JSON Schema."""
         arg = self.arg
         schema: dict[str, Any] = {"type": self.type}
         if self.items is not None:
@@ -91,7 +90,7 @@ class Parameter:
         return schema
 
     def read(self, value: Any) -> Any:
-        """The value meant, or an error that tells the model what is."""
+        """Return the intended value, or raise an error that says what is allowed."""
         if self.type == "array":
             return self._list(value)
         if self.arg.reference and is_id(value):
@@ -114,7 +113,7 @@ class Parameter:
         return items
 
     def _unpacked(self, text: str) -> Sequence[Any]:
-        """A list that came as text: as JSON, or as its only item."""
+        """Parse a list that was sent as text: as JSON, or as its only item."""
         if text.lstrip().startswith("["):
             try:
                 return list(json.loads(text))
@@ -146,7 +145,7 @@ class Parameter:
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """The parameters a function declares, without its first, which is the scope it works in."""
+    """Return the parameters of a function, without the first, which is its scope."""
     hints = get_type_hints(function, include_extras=True)
     found = []
     for name, signature in list(inspect.signature(function).parameters.items())[1:]:
@@ -171,7 +170,7 @@ def _parameter(name: str, kind: Any, arg: Arg, required: bool, default: Any) -> 
 
 
 def schema_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """The JSON Schema of an object with these parameters."""
+    """Return the JSON Schema of an object with these parameters."""
     return {
         "type": "object",
         "properties": {parameter.name: parameter.schema() for parameter in parameters},
@@ -180,11 +179,11 @@ def schema_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def read_arguments(parameters: Sequence[Parameter], given: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a model gave, as the function takes it, and the names of what was given and is not known."""
+    """Return the parsed arguments, and the names of unknown ones."""
     values, unknown = _match_names(parameters, _mapping(parameters, given))
     missing = [parameter for parameter in parameters if parameter.required and parameter.name not in values]
     if missing:
-        raise ArgumentsError(_what_is_missing(missing, unknown))
+        raise ArgumentsError(_describe_missing(missing, unknown))
     for name in unknown:
         for parameter in parameters:
             if parameter.name not in values and _similar_spelling(name, parameter.name):
@@ -197,7 +196,7 @@ def read_arguments(parameters: Sequence[Parameter], given: Any) -> tuple[dict[st
 
 
 def _mapping(parameters: Sequence[Parameter], given: Any) -> Mapping[Any, Any]:
-    """The arguments as a mapping; they may come as JSON, even as JSON within JSON, or wrapped."""
+    """Return the arguments as a mapping. They may be JSON, JSON within JSON, or wrapped."""
     given = _parse_data(given)
     if not isinstance(given, Mapping):
         raise ArgumentsError("the arguments are not a JSON object; give them as {" + _example(parameters) + "}")
@@ -211,7 +210,6 @@ def _mapping(parameters: Sequence[Parameter], given: Any) -> Mapping[Any, Any]:
 
 
 def _parse_data(given: Any) -> Any:
-    """Arguments as data; they may come as JSON."""
     for _ in range(2):
         if isinstance(given, bytes | bytearray):
             try:
@@ -224,12 +222,12 @@ def _parse_data(given: Any) -> Any:
 
 
 def _match_names(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The given values under the names of the parameters; null is the same as not given."""
+    """Return the values by parameter name. null means not given."""
     by_spelling = {_spelling(parameter.name): parameter for parameter in parameters}
     names = {parameter.name: parameter for parameter in parameters}
     values: dict[str, Any] = {}
     unknown: list[str] = []
-    for key in sorted(given, key=lambda key: str(key) not in names):  # the right spelling counts first
+    for key in sorted(given, key=lambda key: str(key) not in names):  # exact names first
         parameter = names.get(str(key)) or by_spelling.get(_spelling(str(key)))
         value = given[key]
         if parameter is None:
@@ -243,7 +241,7 @@ def _match_names(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> t
 
 
 def _is_nothing(parameter: Parameter, value: Any) -> bool:
-    """Text that stands for nothing, where text is not what is wanted; where it is, "null" may be meant as such."""
+    """Return True for text that means no value, unless the parameter takes text, where "null" may be meant."""
     if not isinstance(value, str) or value.strip().lower() not in _NOTHING:
         return False
     if parameter.type != "string":
@@ -251,13 +249,13 @@ def _is_nothing(parameter: Parameter, value: Any) -> bool:
     return not parameter.required and (bool(parameter.enum) or parameter.arg.aside or value == "")
 
 
-def _what_is_missing(missing: Sequence[Parameter], unknown: Sequence[str]) -> str:
+def _describe_missing(missing: Sequence[Parameter], unknown: Sequence[str]) -> str:
     said = " and ".join(parameter.name for parameter in missing)
-    text = f"{said} {'is' if len(missing) == 1 else 'are'} missing; give " + ", ".join(map(_wanted, missing))
+    text = f"{said} {'is' if len(missing) == 1 else 'are'} missing; give " + ", ".join(map(_describe_expected, missing))
     return f"{text} (instead of {', '.join(_preview_json(name) for name in unknown[:5])}?)" if unknown else text
 
 
-def _wanted(parameter: Parameter) -> str:
+def _describe_expected(parameter: Parameter) -> str:
     if parameter.enum:
         return f"{parameter.name} (one of {', '.join(parameter.enum)})"
     return f"{parameter.name} ({_WANTED[parameter.type]})"
@@ -334,12 +332,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _spelling(name: str) -> str:
-    """A name without what models vary: case, and how words are joined."""
+    """Return a name without the differences that models make: case, and how words are joined."""
     return re.sub(r"[\s_\-.]+", "", name).casefold()
 
 
 def is_id(value: Any) -> bool:
-    """Whether this is written like the id of a record."""
+    """Return True if this has the form of a record id."""
     return isinstance(value, str) and re.fullmatch(r"[a-z]+-[0-9a-z]{26}", value) is not None
 
 

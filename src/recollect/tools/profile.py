@@ -1,6 +1,6 @@
-"""The suite `profile`: what goes beyond single facts. Merging, a summary, relationships, and facts of other chats.
+"""The suite `profile`, beyond single facts: merging, a summary, relationships, facts from other chats.
 
-The dialect is that of `facts`, and so are the numbers by which it calls them.
+It has the dialect and the ids of the suite `facts`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,9 @@ def suggest_merge(
 def generate_profile_summary(
     scope: Scope,
     user_id: UserId,
-    max_words: Annotated[
-        int, Arg(low=20, high=1000, at_most=1000, says="Longest summary, in words (default 200)")
-    ] = 200,
+    max_words: Annotated[int, Arg(low=20, high=1000, at_most=1000, says="Maximum length in words (default 200)")] = 200,
 ) -> ToolAnswer:
-    """Summarize all that is known about a user in a few sentences, the most certain and important first."""
+    """Summarize what is known about a user in a few sentences, the most certain and important first."""
     facts = scope.memory.read(kind="fact")
     summary, told = _summary(facts, max_words)
     content = {"status": "success", "summary": summary, "facts": len(facts), "told": told}
@@ -54,7 +52,7 @@ def generate_profile_summary(
 
 
 def _summary(facts: list[Record], max_words: int) -> tuple[str, int]:
-    """One sentence for each category. The facts that matter most get in while there is room."""
+    """Return one sentence per category, with the most important facts that fit, and their number."""
     by_worth = sorted(facts, key=lambda fact: (-fact.pinned, -fact.importance, -fact.confidence, fact.id))
     room = max_words - len(_HEADINGS)
     chosen: set[str] = set()
@@ -77,12 +75,12 @@ def _summary(facts: list[Record], max_words: int) -> tuple[str, int]:
 def remember_relationship(
     scope: Scope,
     user_id: UserId,
-    person: Annotated[str, Arg(says="Who, by the name the user calls them (e.g., 'Oksana')")],
-    relation: Annotated[str, Arg(says="What they are to the user (e.g., 'sister', 'colleague at Stripe')")],
+    person: Annotated[str, Arg(says="The name the user calls them (e.g., 'Oksana')")],
+    relation: Annotated[str, Arg(says="Their relation to the user (e.g., 'sister', 'colleague at Stripe')")],
     confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
     source_excerpt: Annotated[str | None, Arg(aside=True, says="Quote from message that supports this")] = None,
 ) -> ToolAnswer:
-    """Remember who somebody is to the user."""
+    """Remember a person's relation to the user."""
     outcome = scope.memory.remember(
         relation,
         key=person,
@@ -102,7 +100,7 @@ def recall_relationships(
     person: Annotated[str | None, Arg(aside=True, says="Only this person (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=100, at_most=100, says="Max results (default 50)")] = 50,
 ) -> ToolAnswer:
-    """Tell whom the user knows and what they are to the user."""
+    """List the people the user knows and their relations to the user."""
     found = scope.memory.read(kind="fact", type="relationship", key=person, newest_first=True, limit=limit)
     if person and not found:
         hits = scope.memory.search(person, kinds=("fact",), type="relationship", limit=limit)
@@ -123,7 +121,7 @@ def recall_facts_global(
 ) -> ToolAnswer:
     """Search for facts about a user from all chats they are in. Works only if the user has agreed to that."""
     if CONSENT not in scope.memory.consents():
-        said_no = "not done: the person has not agreed that facts from other chats are recalled here; ask them"
+        said_no = "not done: the person has not consented to recalling facts from other chats here; ask them"
         return ToolAnswer(said_no, "no consent", "refused")
     return recall_answer(scope, fact_types, search_query, limit)
 

@@ -1,4 +1,4 @@
-"""What is told of a call: the result, and how what went wrong is put into words."""
+"""The results of calls, and the wording of errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Status = Literal["ok", "queued", "refused", "invalid", "error", "timeout", "limi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a call. ``text`` is for the model; the rest is for the host."""
+    """The result of a call. ``text`` is for the model; the rest is for the host."""
 
     text: str
     status: Status
@@ -32,7 +32,7 @@ class Result:
 
     @property
     def is_error(self) -> bool:
-        """Whether the call failed; that the policy refuses something is not a failure."""
+        """True if the call failed. A refusal by the policy is not a failure."""
         return self.status not in ("ok", "queued", "refused")
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Result:
 
 
 def answer_to_error(tool: Tool, error: RecollectError) -> tuple[ToolAnswer, Status]:
-    """An error of ours, told to the model in its words."""
+    """Return the answer to the model for a Recollect error."""
     if isinstance(error, ArgumentsError):
         return ToolAnswer(str(error), "bad arguments"), "invalid"
     if isinstance(error, InvalidInputError):
@@ -53,15 +53,15 @@ def answer_to_error(tool: Tool, error: RecollectError) -> tuple[ToolAnswer, Stat
 
 
 def answer_to_crash(tool: Tool, call: str, error: BaseException) -> tuple[ToolAnswer, Status]:
-    """An error that nobody foresaw."""
-    # neither the message nor the trace: both may hold what a person said
+    """Return the answer for an unexpected error, and log its type."""
+    # not the message or the traceback: both may contain what a user said
     LOGGER.error("%s failed: %s (call %s)", tool.name, type(error).__name__, call)
     said = "something went wrong inside; whether it was done is in the journal"
     return ToolAnswer(f"{said} (call {call})", type(error).__name__), "error"
 
 
 def mark_failure(tool: Tool, answer: ToolAnswer, status: Status) -> str | dict[str, Any] | list[Any]:
-    """What is told: what is wrong is marked as wrong, in the way of the suite."""
+    """Return the content of an answer, with errors marked in the form of the suite."""
     content = answer.content
     if answer.exact or not isinstance(content, str) or status == "ok":
         return content
@@ -71,6 +71,6 @@ def mark_failure(tool: Tool, answer: ToolAnswer, status: Status) -> str | dict[s
 
 
 def preview_text(value: object) -> str:
-    """Something that a model gave, short enough to be told back."""
+    """Return a short form of what a model gave."""
     text = str(value).encode("utf-8", errors="replace").decode("utf-8")
     return repr(text if len(text) <= 40 else text[:37] + "…")

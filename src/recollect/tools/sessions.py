@@ -1,6 +1,6 @@
-"""The suite `sessions`: past conversations, and the whole memory in and out as text. Answered in JSON.
+"""The suite `sessions`: past conversations, and export and import of the memory as text, answered in JSON.
 
-The dialect is that of `notes`.
+It has the dialect of the suite `notes`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recollect.tools.formatting import MAX_OUTPUT, created_text, mark_untrusted,
 from recollect.tools.parameters import Arg, ArgumentsError
 from recollect.tools.tool import Scope, ToolAnswer, tool
 
-_SESSION = "The session, as memory_list_sessions calls it"
+_SESSION = "The session id, from memory_list_sessions"
 _CARRIED = ("fact", "note", "observation")
 _MOST_IMPORTED = 1_000
 _ROOM = MAX_OUTPUT - 200
@@ -25,9 +25,9 @@ _ROOM = MAX_OUTPUT - 200
 def memory_list_sessions(
     scope: Scope,
     limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max sessions (default: 20)")] = 20,
-    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many of the latest to pass over (default: 0)")] = 0,
+    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many of the latest to skip (default: 0)")] = 0,
 ) -> ToolAnswer:
-    """List past conversation sessions, the latest first: what they began with, how long they are and when they were.
+    """List past conversation sessions, latest first: how they began, how long they are and when they took place.
     To find what was said, use memory_search with include_conversation instead."""
     found = []
     for session in scope.memory.sessions(limit=limit, offset=offset):
@@ -50,12 +50,12 @@ def memory_read_session(
     scope: Scope,
     session_id: Annotated[str, Arg(says=_SESSION)],
     limit: Annotated[int, Arg(at_least=1, at_most=200, declared=True, says="Max messages (default: 50)")] = 50,
-    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many messages to pass over (default: 0)")] = 0,
+    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many messages to skip (default: 0)")] = 0,
 ) -> ToolAnswer:
     """Read the messages of a past conversation session, from its beginning."""
     messages = scope.memory.read(kind="message", session=session_id, limit=limit, offset=offset)
     if not messages and offset == 0:
-        raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions tells which there are")
+        raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions lists them")
     return ToolAnswer([_message_fields(message) for message in messages], "found" if messages else "empty")
 
 
@@ -69,7 +69,7 @@ def memory_delete_session(scope: Scope, session_id: Annotated[str, Arg(says=_SES
         for message in messages:
             memory.forget(message.id, reason="the session was deleted by a tool")
     if not messages:
-        raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions tells which there are")
+        raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions lists them")
     told = {"status": "success", "session_id": session_id, "message": f"Deleted {len(messages)} messages."}
     return ToolAnswer(told | {"run": run}, "forgotten")
 
@@ -78,10 +78,10 @@ def memory_delete_session(scope: Scope, session_id: Annotated[str, Arg(says=_SES
 def memory_export(
     scope: Scope,
     limit: Annotated[int, Arg(at_least=1, at_most=500, declared=True, says="Max items (default: 100)")] = 100,
-    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many items to pass over (default: 0)")] = 0,
+    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many items to skip (default: 0)")] = 0,
 ) -> ToolAnswer:
-    """Export facts, notes and observations as JSON that memory_import takes, oldest first. If `next_offset` is in
-    the answer there is more: call again with it as offset."""
+    """Export facts, notes and observations as JSON for memory_import, oldest first. If the answer has `next_offset`,
+    there is more: call again with it as offset."""
     records = [record for kind in _CARRIED for record in scope.memory.read(kind=kind)]
     page = sorted(records, key=lambda record: record.id.partition("-")[2])[offset : offset + limit]
     items: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ def memory_export(
         size = len(json.dumps(item, ensure_ascii=False)) + 2
         fits = size <= _ROOM
         room -= size if fits else len(record.id) + 4
-        if room < 0:  # it begins the next page: an answer that is cut would lose it
+        if room < 0:  # it starts the next page, because a truncated answer would lose it
             passed -= 1
             break
         if fits:
@@ -111,13 +111,13 @@ def memory_export(
 def memory_import(
     scope: Scope,
     data: Annotated[
-        str, Arg(says="What memory_export gave, as JSON; or a JSON list of texts, each of which becomes a note")
+        str, Arg(says="The JSON from memory_export, or a JSON list of texts, each of which becomes a note")
     ],
 ) -> ToolAnswer:
-    """Save many items at once, all or none. What is already known is passed over."""
+    """Save many items at once, all or none. Items that are already known are skipped."""
     outcomes: list[Outcome] = []
     with scope.memory.acting(run=new_id("run")).batch() as memory:
-        # what an export shows otherwise than it is stored is known by that
+        # recognise records whose exported form differs from the stored one
         carried = [record for kind in _CARRIED for record in memory.read(kind=kind)]
         exported = {(one.kind, shown): one for one in carried if (shown := memory_text(one.content)) != one.content}
         for number, item in enumerate(_parse_items(data)):
@@ -168,17 +168,17 @@ def _parse_items(data: str) -> list[Any]:
     try:
         read = json.loads(data)
     except (ValueError, RecursionError):
-        raise ArgumentsError("data is not valid JSON; give what memory_export gave, or a list of texts") from None
+        raise ArgumentsError("data is not valid JSON; give the output of memory_export, or a list of texts") from None
     items = read.get("items") if isinstance(read, dict) else read
     if not isinstance(items, list):
-        raise ArgumentsError('data must be {"items": […]} as memory_export gave it, or a list of texts')
+        raise ArgumentsError('data must be {"items": […]} from memory_export, or a list of texts')
     if len(items) > _MOST_IMPORTED:
         raise ArgumentsError(f"data has {len(items)} items; at most {_MOST_IMPORTED} can be imported at once")
     return items
 
 
 def _find_exported(exported: dict[tuple[str, str], Record], item: Any) -> Record | None:
-    """The record that an item was exported from, if that says it otherwise."""
+    """Return the record that an item was exported from, if its stored form differs."""
     kind, text = (item.get("kind", "note"), item.get("text")) if isinstance(item, dict) else ("note", item)
     return exported.get((kind, text)) if isinstance(kind, str) and isinstance(text, str) else None
 

@@ -1,9 +1,9 @@
-"""Tools offered to a model over one memory. `Suite.call` is the single way in: it reads the arguments, keeps to the
-limits, runs the tool in a thread, phrases what came of it, logs it, and never raises.
+"""Tools offered to a model over one memory. All calls go through `Suite.call`: it parses the arguments, enforces the
+limits, runs the tool in a thread, formats and logs the result, and never raises.
 
-A call that outlives the patience of a reply is kept where no kill can lose it, answered as queued, and goes on. One
-that cannot be kept and outlives its timeout is answered so: if it had not begun, it never will; if it had, it goes
-on. What it changes is in the journal under the id of the call.
+A call that takes longer than a reply may wait is stored durably, answered as queued, and continues. A call that cannot
+be stored and exceeds its timeout is answered as such: if it had not started, it never will; if it had, it continues.
+Its changes are in the journal under the id of the call.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from recollect.tools.tool import Scope, Tool, ToolAnswer
 LOGGER = logging.getLogger("recollect.tools")
 
 CALLS_PER_RESPONSE = 5
-"""How many memory tools a model may call in one response, unless the host says otherwise."""
+"""The default maximum number of memory tool calls in one response of a model."""
 
 _PAUSED = {
     "paused": "Not done: memory is paused. Nothing is stored or changed until the person resumes it.",
@@ -52,24 +52,24 @@ _PAUSED = {
 
 
 _FEW, _SHORT = 20, 4_000
-_DONE = ToolAnswer("done meanwhile; the memory has it", "done")
+_DONE = ToolAnswer("already done", "done")
 
 
 class Telemetry(Protocol):
-    """Whoever wants to know of calls: numbers and names, never content."""
+    """Receives metrics of calls: numbers and names, never content."""
 
     def called(self, tool: Tool, call: ToolCall, began_ns: int) -> None:
-        """A call has been answered."""
+        """Record a finished call."""
         ...
 
     def pattern(self, name: str) -> None:
-        """The model behaved in a way that has a name."""
+        """Count a behaviour of the model."""
         ...
 
 
 @dataclass(slots=True)
 class _ActiveCall:
-    """A call that is being worked on."""
+    """A call in progress."""
 
     tool: Tool
     call: str
@@ -79,48 +79,48 @@ class _ActiveCall:
     ignored: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict, repr=False)
     late: DeferredCall | None = None
-    """As it is kept, or is about to be."""
+    """Its stored form, if it is deferred."""
     kept: str | None = None
     writes: bool = False
-    """Whether its first transaction has begun."""
+    """True once its first transaction has begun."""
     guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Held by who decides between the two below."""
+    """Guards the decision between the two fields below."""
     result: Result | None = None
     given_up: tuple[ToolCall, str] | None = None
-    """How it was logged when it took too long, and what was told."""
+    """The log row and the answer when it took too long."""
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing."""
+        """True if it changes nothing."""
         return self.tool.reads(self.values)
 
     @property
     def question(self) -> str:
-        """The same for the same question."""
+        """A key that is the same for the same tool and arguments."""
         return json.dumps([self.user, self.tool.name, self.values], sort_keys=True, default=repr)
 
     def may_be_done(self) -> bool:
-        """Asked in each of its transactions: whether another process may have been first. Only the first can say."""
+        """Return True in the first transaction of a deferred call, which must check if another process was faster."""
         first, self.writes = not self.writes, True
         return first and self.late is not None
 
 
 class _Allowance:
-    """How many calls a response has left."""
+    """The number of calls a response has left."""
 
     def __init__(self, calls: int) -> None:
         self.calls = max(calls, 0)
         self._taken = itertools.count()
 
     def take(self) -> bool:
-        return next(self._taken) < self.calls  # one step, also for threads
+        return next(self._taken) < self.calls  # atomic across threads
 
 
 class Suite:
-    """Some tools over the memory of one user, for one conversation. Get it from `Recollect.tools`.
+    """Tools over the memory of one user, for one conversation. Returned by `Recollect.tools`. Thread-safe.
 
-    ``others`` are the memories of those who take part in the conversation besides the user: a tool that takes a
-    ``user_id`` reaches them too, and nobody else. Safe to share between threads.
+    ``others`` are the memories of the other participants: a tool that takes a ``user_id`` reaches them too, and no
+    one else.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Suite:
         fixed_user: bool | None = None,
         log: CallLog | None = None,
         telemetry: Telemetry | None = None,
-        patience: ReplyTimeouts | None = None,
+        timeouts: ReplyTimeouts | None = None,
         clock: Clock = utc_now,
     ) -> None:
         check.check_instance("memory", memory, Memory, "a Memory, as recollect.open(…).user(…) gives it")
@@ -143,7 +143,7 @@ class Suite:
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
-        # what is wrong with these is for the host to know, and now; with others in it, a chat is a group
+        # check these now, so that the host gets the error; with others, the chat is a group
         chat = group_chat(chat) if chat and others else chat
         memory.acting(agent=agent, session=session)
         self.memory = memory.acting(chat=chat)
@@ -154,7 +154,7 @@ class Suite:
         self._reading = {tool.name: self._parameters(tool) for tool in self.tools.values()}
         self._log = log
         self._telemetry = telemetry
-        self._patience = patience
+        self._timeouts = timeouts
         self._clock = clock
         self._questions = DeferredAnswers[Result]()
         self._allowance: _Allowance | None = None
@@ -164,7 +164,7 @@ class Suite:
         return f"<Suite of {len(self.tools)} tools over {self.memory!r}>"
 
     def response(self, calls: int | None = None) -> Suite:
-        """The same tools for one response of the model, which may make so many calls and no more."""
+        """Return the same tools for one response of the model, with a limited number of calls."""
         most = CALLS_PER_RESPONSE if calls is None else check.check_instance("calls", calls, int, "a whole number")
         bounded = object.__new__(Suite)
         bounded.__dict__.update(self.__dict__)
@@ -173,21 +173,21 @@ class Suite:
 
     @property
     def is_response(self) -> bool:
-        """Whether the number of calls is limited, because this is for one response."""
+        """True if this is for one response, with a limited number of calls."""
         return self._allowance is not None
 
     def schema(self, name: str) -> dict[str, Any]:
-        """The JSON Schema of a tool's arguments, as it is offered here."""
+        """Return the JSON Schema of a tool's arguments."""
         if not isinstance(name, str) or name not in self.tools:
             raise NotFoundError(f"there is no tool {preview_text(name)}")
         return self.tools[name].schema(with_user=not self.fixed_user)
 
     def functions(self) -> dict[str, Callable[..., str]]:
-        """The tools as plain functions with typed signatures, for whatever takes functions."""
+        """Return the tools as plain functions with typed signatures."""
         return {name: function_of(self, tool) for name, tool in self.tools.items()}
 
     def find(self, name: object) -> Tool | None:
-        """The tool that a name means. Clients put a name of theirs before ours, models vary how words are joined."""
+        """Return the tool for a name. Clients add prefixes, and models vary how words are joined."""
         if not isinstance(name, str):
             return None
         found = self.tools.get(name) or self._spellings.get(_spelling(name))
@@ -196,7 +196,7 @@ class Suite:
     # calling
 
     def call(self, name: str, arguments: Any = None) -> Result:
-        """Call a tool. ``arguments`` are a mapping or JSON; whatever happens, the answer is a result."""
+        """Call a tool. ``arguments`` are a mapping or JSON. Errors are returned as results, never raised."""
         asked, begun = self._ask(name, arguments)
         if not isinstance(begun, Future):
             return begun
@@ -213,13 +213,13 @@ class Suite:
             return self._give_up(asked, begun)
 
     async def acall(self, name: str, arguments: Any = None) -> Result:
-        """`call`, awaited; the event loop goes on meanwhile."""
+        """Call a tool without blocking the event loop."""
         import asyncio
 
-        in_batch = any(memory._person.has_batch_here for memory in self._people.values())
+        in_batch = any(memory._user_memory.has_batch_here for memory in self._people.values())
         if in_batch or _is_short(name, arguments):
             asked, begun = self._ask(name, arguments)
-        else:  # to read it takes longer than the event loop can spare
+        else:  # parsing it would block the event loop for too long
             asked, begun = await in_thread("", self._ask, name, arguments)
         if not isinstance(begun, Future):
             return begun
@@ -236,16 +236,16 @@ class Suite:
             self._give_up(asked, begun)
             raise
         finally:
-            waiting.cancel()  # the loop may be closed when a late one ends
+            waiting.cancel()  # the loop may be closed when a deferred call ends
 
     def finished(self) -> list[Result]:
-        """What was queued in this conversation, and has been done since this was asked last."""
-        if self._patience is None:
+        """Return results of deferred calls of this conversation since the last call of this method."""
+        if self._timeouts is None:
             return []
-        return self._patience.backlog.finished(self.memory.user_id, self.session, self.chat)
+        return self._timeouts.backlog.finished(self.memory.user_id, self.session, self.chat)
 
     def redo(self, late: DeferredCall) -> Result:
-        """Do what a process was asked that may have died since. What it has done already is not done again."""
+        """Run a deferred call of a process that may have died. What is already done is not repeated."""
         tool = self.find(check.check_instance("late", late, DeferredCall, "a call as the queue keeps it").tool)
         if tool is None:
             raise NotFoundError(f"there is no tool {preview_text(late.tool)}")
@@ -261,19 +261,19 @@ class Suite:
         return result
 
     def _ask(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | Result]:
-        """Begin a call; what comes of it, or what is to be said at once."""
+        """Start a call. Return its future, or an immediate result."""
         asked, begun = self._begin(name, given)
         return asked, begun if isinstance(begun, Future) else self._end(asked, *begun)
 
     def _begin(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | tuple[ToolAnswer, Status]]:
-        """Read, check, and hand over to a thread; or the answer, if it need not come so far."""
+        """Parse and check a call and hand it to a thread. Return an answer if it does not get that far."""
         began = time.perf_counter_ns()
         tool = self.find(name)
         asked = _ActiveCall(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
         if tool is None:
             names = ", ".join(self.tools)
             return asked, (
-                ToolAnswer(f"there is no tool {preview_text(name)}; there are {names}", "unknown tool"),
+                ToolAnswer(f"there is no tool {preview_text(name)}; the tools are {names}", "unknown tool"),
                 "invalid",
             )
         if self._allowance is not None and not self._allowance.take():
@@ -285,7 +285,7 @@ class Suite:
             asked.values = values
             memory = self._whose(tool, values)
             asked.user = memory.user_id
-            memory._person.check_no_batch()  # the thread that does it would wait for this one
+            memory._user_memory.check_no_batch()  # the worker thread would wait for this one
         except RecollectError as error:
             return asked, answer_to_error(asked.tool, error)
         except Exception as error:
@@ -299,13 +299,13 @@ class Suite:
                 self._questions.forget()
             if self._questions and (known := self._questions.take(asked.question)) is not None:
                 return asked, self._joined(asked, known)
-            # in the context of the caller: what is traced there belongs to the host's own trace
+            # in the caller's context, so that spans belong to the host's trace
             return asked, WORKERS.submit(asked.user, copy_context().run, self._work, asked, memory, values)
-        except RuntimeError as error:  # no thread can begin, or the interpreter is ending
+        except RuntimeError as error:  # no thread can start, or the interpreter is shutting down
             return asked, answer_to_crash(asked.tool, asked.call, error)
 
     def _work(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> Result:
-        """In a thread: do it, and log it."""
+        """Run and log a call, in a thread."""
         result = self._result(asked, *self._done(asked, memory, values))
         with asked.guard:
             asked.result = result
@@ -323,7 +323,7 @@ class Suite:
         return result
 
     def _done(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> tuple[ToolAnswer, Status]:
-        """Run the tool. Whatever it raises becomes an answer."""
+        """Run the tool. Any exception becomes an answer."""
         tool = asked.tool
         try:
             if self._log is not None and (why := self._log.refusal(asked.user)):
@@ -339,7 +339,7 @@ class Suite:
         except DoneAlreadyError:
             return _DONE, "ok"
         except RecollectError as error:
-            # what is to be forgotten is gone, if it was another process that did it
+            # not found because another process has already forgotten it
             if asked.late is not None and _is_in_journal(memory, asked.call):
                 return _DONE, "ok"
             return answer_to_error(asked.tool, error)
@@ -347,11 +347,10 @@ class Suite:
             return answer_to_crash(asked.tool, asked.call, error)
 
     def _result(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
-        """Phrase the answer."""
         try:
             content = neutralize(mark_failure(asked.tool, answer, status))
             text = render_answer(content, MAX_OUTPUT)
-        except Exception as error:  # a tool gave what cannot be told
+        except Exception as error:  # the tool returned something that cannot be formatted
             answer, status = answer_to_crash(asked.tool, asked.call, error)
             content = mark_failure(asked.tool, answer, status)
             text = render_answer(content, MAX_OUTPUT)
@@ -367,13 +366,13 @@ class Suite:
         )
 
     def _end(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
-        """Phrase the answer to what was not begun, and log the call."""
+        """Format the answer to a call that was not started, and log it."""
         result = self._result(asked, answer, status)
         self._note(asked, result)
         return result
 
     def _joined(self, asked: _ActiveCall, known: Future[Result]) -> Future[Result]:
-        """The answer to a question that is being worked on already."""
+        """Return a future for the result of the same call that is already running."""
         mine: Future[Result] = Future()
         mine.set_running_or_notify_cancel()
 
@@ -390,27 +389,27 @@ class Suite:
         return mine
 
     def _times(self, asked: _ActiveCall) -> tuple[float, float]:
-        """How long a reply waits for this call, and how much longer if it cannot be kept."""
-        if self._patience is None:
+        """Return how long a reply waits for this call, and how much longer if it cannot be stored."""
+        if self._timeouts is None:
             return asked.tool.timeout, 0.0
-        soon = self._patience.reads if asked.reads else self._patience.writes
+        soon = self._timeouts.reads if asked.reads else self._timeouts.writes
         soon = min(soon, asked.tool.timeout)
         return soon, asked.tool.timeout - soon
 
     def _set_aside(self, asked: _ActiveCall, begun: Future[Result]) -> Result | None:
-        """The reply waits no longer: keep the call where no kill can lose it, and say so; None if that cannot be."""
-        assert self._patience is not None
+        """Defer a call: store it durably and return the result that says so; None if that is not possible."""
+        assert self._timeouts is not None
         if asked.reads:
             self._questions.keep(asked.question, begun)
-            said = f"{asked.tool.name} takes longer than usual; call it again with the same arguments to get its answer"
+            said = f"{asked.tool.name} takes longer than usual; call it again with the same arguments to get the result"
         else:
             try:
                 asked.late = self._late(asked)
-                asked.kept = self._patience.backlog.keep(asked.late)
+                asked.kept = self._timeouts.backlog.keep(asked.late)
             except Exception as error:
                 LOGGER.warning("the call %s cannot be queued: %s", asked.call, type(error).__name__)
                 return None
-            said = f"{asked.tool.name} takes longer than usual and is done in the background; do not repeat it"
+            said = f"{asked.tool.name} takes longer than usual and continues in the background; do not repeat it"
         with asked.guard:
             if asked.result is None:
                 answer = {"status": "queued", "task_id": asked.call, "message": said} if asked.tool.json else said
@@ -421,10 +420,10 @@ class Suite:
         return asked.result
 
     def _settle(self, asked: _ActiveCall, result: Result | None) -> None:
-        """What was kept has been done, or has to be tried again; without a result, it was answered after all."""
-        if self._patience is None or asked.kept is None or asked.late is None:
+        """Mark a stored call as done or to be retried. Without a result, it was answered in time after all."""
+        if self._timeouts is None or asked.kept is None or asked.late is None:
             return
-        backlog = self._patience.backlog
+        backlog = self._timeouts.backlog
         try:
             if result is None:
                 backlog.drop(asked.kept)
@@ -432,7 +431,7 @@ class Suite:
                 backlog.failed(asked.kept)
             else:
                 backlog.done(asked.kept, asked.late, result)
-        except Exception as error:  # it stays kept, and whoever tries it again finds it done
+        except Exception as error:  # it stays stored, and a retry will find it done
             LOGGER.warning("the call %s stays queued: %s", asked.call, type(error).__name__)
 
     def _late(self, asked: _ActiveCall) -> DeferredCall:
@@ -448,24 +447,24 @@ class Suite:
         )
 
     def _give_up(self, asked: _ActiveCall, begun: Future[Result]) -> Result:
-        """It takes too long. What has begun goes on; the log is told when it ends."""
+        """Answer a call that exceeded its timeout. If it has started, it continues and is logged when it ends."""
         seconds = f"{asked.tool.timeout:g} s"
         if begun.cancel():
-            said = f"{asked.tool.name} could not begin within {seconds}; nothing was done, and you can try again"
+            said = f"{asked.tool.name} could not start within {seconds}; nothing was done, and you can try again"
             return self._end(asked, ToolAnswer(said, "not begun"), "timeout")
         said = (
-            f"{asked.tool.name} is not done after {seconds} and goes on; look whether it was done before you"
+            f"{asked.tool.name} is not done after {seconds} and continues; check if it was done before you"
             f" repeat it (call {asked.call})"
         )
         with asked.guard:
-            if asked.result is not None:  # at the last moment
+            if asked.result is not None:  # finished at the last moment
                 return asked.result
             result = self._result(asked, ToolAnswer(said, "running"), "timeout")
             asked.given_up = (self._note(asked, result), result.text)
             return result
 
     def _note(self, asked: _ActiveCall, result: Result, *, may_wait: bool = False) -> ToolCall:
-        """Log a call that is answered now, whatever happens to the log."""
+        """Log a call. Errors of the log do not affect its result."""
         row = self._row(asked, result)
         try:
             if self._log is not None:
@@ -493,17 +492,17 @@ class Suite:
             agent=self.agent,
         )
 
-    # inside
+    # users
 
     def _parameters(self, tool: Tool) -> tuple[Parameter, ...]:
-        """As they are read: who the user is, is known, and need not be told."""
+        """Return the parameters with the user optional, because the connection decides it."""
         return tuple(
             replace(parameter, type="string", required=len(self._people) > 1) if parameter.arg.user else parameter
             for parameter in tool.parameters
         )
 
     def _whose(self, tool: Tool, values: dict[str, Any]) -> Memory:
-        """The memory that a call is about. Only those who take part in the conversation can be named."""
+        """Return the memory of a call. Only participants of the conversation can be named."""
         for parameter in tool.parameters:
             if parameter.arg.user and (named := values[parameter.name]) is not None:
                 found = self._people.get(named) or self._people.get(named.strip().removesuffix(".0"))
@@ -515,7 +514,7 @@ class Suite:
 
 
 class _Habits:
-    """Watches the order of calls for what it says of the model: whether it looks before it writes."""
+    """Counts if the model searches before it writes."""
 
     def __init__(self, telemetry: Telemetry | None) -> None:
         self._telemetry = telemetry
@@ -531,7 +530,7 @@ class _Habits:
 
 
 def _unknown() -> Tool:
-    """Stands for a tool that does not exist, so that its call is logged too; not its name, which may be anything."""
+    """Return a placeholder for a tool that does not exist, so that its call is logged, but not its name."""
     return Tool(
         name="unknown",
         suite="",
@@ -552,7 +551,7 @@ def _spelling(name: str) -> str:
 
 
 def _is_in_journal(memory: Memory, call: str) -> bool:
-    """Whether the journal has this call; not that we know, if it cannot be read."""
+    """Return True if the journal has this call; False if it cannot be read."""
     try:
         return bool(memory.history(call=call, limit=1))
     except RecollectError:
@@ -560,7 +559,7 @@ def _is_in_journal(memory: Memory, call: str) -> bool:
 
 
 def _is_short(name: object, arguments: Any) -> bool:
-    """Whether it is certainly read in no time."""
+    """Return True if the arguments are short enough to parse on the event loop."""
     given = [name, *arguments.values()] if isinstance(arguments, dict) and len(arguments) <= _FEW else [name, arguments]
     for value in given:
         plain = value is None or isinstance(value, bool | int | float)

@@ -1,7 +1,7 @@
-"""Metrics and spans of tool calls through OpenTelemetry: names and numbers, nothing of the content, no user.
+"""Metrics and spans of tool calls through OpenTelemetry: names and numbers, never content or users.
 
-Off unless MEMORY_TELEMETRY says so. ``otel`` speaks to whatever providers the host has set up; ``otlp`` and
-``prometheus:PORT`` set them up, for processes of our own. This module alone names OpenTelemetry.
+Off unless MEMORY_TELEMETRY is set. ``otel`` uses the providers that the host has set up; ``otlp`` and
+``prometheus:PORT`` set them up, for our own processes. Only this module imports OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 _SCOPE = "recollect"
 _BOUNDS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000]
-"""Where the histogram counts anew, in milliseconds."""
+"""The bucket boundaries of the histogram, in milliseconds."""
 _READ = frozenset({"found", "empty"})
-"""Outcomes of tools that can read and write, when they have read."""
+"""Outcomes that mean that a tool which can read and write has read."""
 
 _guard = threading.Lock()
 _begun: set[str] = set()
 
 
 class OpenTelemetry:
-    """Counts calls and times them."""
+    """Counts and times calls."""
 
     def __init__(self) -> None:
         try:
@@ -47,7 +47,7 @@ class OpenTelemetry:
         self._success = meter.create_counter("memory_tool_success", description="Calls that were answered")
         self._error = meter.create_counter("memory_tool_error", description="Calls that failed")
         self._patterns = meter.create_counter("memory_tool_pattern", description="What models do before they write")
-        # the unit is in the name, as the seed has it; said again, Prometheus would append it to the name again
+        # no unit: the name has it already, as in the seed, and Prometheus would append it again
         self._latency = meter.create_histogram(
             "memory_tool_latency_ms",
             description="How long calls of memory tools take, in milliseconds",
@@ -55,7 +55,7 @@ class OpenTelemetry:
         )
 
     def called(self, tool: Tool, call: ToolCall, began_ns: int) -> None:
-        """A call has been answered."""
+        """Record a finished call."""
         took = time.perf_counter_ns() - began_ns
         now = time.time_ns()
         named = {"tool": tool.name, "suite": tool.suite}
@@ -77,12 +77,12 @@ class OpenTelemetry:
         span.end(now)
 
     def pattern(self, name: str) -> None:
-        """The model behaved in a way that has a name."""
+        """Count a behaviour of the model."""
         self._patterns.add(1, {"pattern": name})
 
 
 def telemetry(setting: str) -> OpenTelemetry | None:
-    """What the setting asks for; None for nothing. Exporters are set up once in a process."""
+    """Return the telemetry of a setting, or None if it is off. Exporters are set up once per process."""
     wanted = [one for one in dict.fromkeys(setting.replace(" ", "").split(",")) if one not in ("", "none")]
     if not wanted:
         return None
@@ -92,16 +92,16 @@ def telemetry(setting: str) -> OpenTelemetry | None:
             _set_up(exporters)
             _begun.update(exporters)
         elif new := set(exporters) - _begun:
-            raise ConfigError(f"MEMORY_TELEMETRY was set up otherwise in this process already; {min(new)} is new")
+            raise ConfigError(f"MEMORY_TELEMETRY was already set up differently in this process; {min(new)} is new")
     return OpenTelemetry()
 
 
 _served: list[CollectorRegistry] = []
-"""What is shown to Prometheus, if it is."""
+"""The registry for Prometheus, if it is on."""
 
 
 def prometheus_text() -> str:
-    """What Prometheus is shown of tool calls, for those who show it something too; empty if that is off."""
+    """Return the metrics of tool calls in the Prometheus format; empty if it is off."""
     if not _served:
         return ""
     from prometheus_client import generate_latest
@@ -110,7 +110,7 @@ def prometheus_text() -> str:
 
 
 def _set_up(exporters: list[str]) -> None:
-    """All or nothing: what can go wrong comes first, and the providers, which can be set only once, come last."""
+    """Set up exporters, all or none. The providers come last, because they can be set only once."""
     serving = [one for one in exporters if one != "otlp"]
     readers: list[MetricReader] = []
     tracing: TracerProvider | None = None
@@ -139,16 +139,16 @@ def _set_up(exporters: list[str]) -> None:
 
 
 def _check_unclaimed(provider: object, exporters: list[str]) -> None:
-    """Providers that the host has set up cannot be replaced, and ours would never hear of anything."""
+    """Raise an error if the host has already set up providers, because they cannot be replaced."""
     if not type(provider).__name__.lstrip("_").startswith("Proxy"):
         raise ConfigError(
-            f"MEMORY_TELEMETRY={','.join(exporters)} would set OpenTelemetry up, and this process has done so already;"
-            " MEMORY_TELEMETRY=otel uses what is there"
+            f"MEMORY_TELEMETRY={','.join(exporters)} sets up OpenTelemetry, but this process has already done so;"
+            " use MEMORY_TELEMETRY=otel instead"
         )
 
 
 def _resource() -> Resource:
-    """Who reports: what OpenTelemetry's own variables say, or recollect."""
+    """Return the resource from OpenTelemetry's own variables, with the default service name recollect."""
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 
     found = Resource.create()
@@ -163,7 +163,7 @@ def _import_otlp() -> None:
 
 
 def _otlp(resource: Resource) -> tuple[MetricReader, TracerProvider]:
-    """To the collector that the variables of OpenTelemetry itself name (OTEL_EXPORTER_OTLP_ENDPOINT and others)."""
+    """Return the exporters to the collector that OpenTelemetry's own variables name (OTEL_EXPORTER_OTLP_ENDPOINT …)."""
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
@@ -176,8 +176,8 @@ def _otlp(resource: Resource) -> tuple[MetricReader, TracerProvider]:
 
 
 def _start_endpoints(exporters: list[str]) -> MetricReader:
-    """Endpoints at ``prometheus:PORT``, on this machine only, or at ``prometheus:HOST:PORT``. They show our metrics
-    and nothing else of the process."""
+    """Serve our metrics, and nothing else of the process, at ``prometheus:PORT`` (this machine only) or
+    ``prometheus:HOST:PORT``."""
     from opentelemetry.exporter.prometheus import PrometheusMetricReader
     from prometheus_client import CollectorRegistry, start_http_server
 

@@ -1,4 +1,4 @@
-"""What a tool is: a name, what it says of itself, its parameters, what it may do, how long it may take, a function.
+"""The declaration of a tool: its name, description, parameters, safety tier, timeout and function.
 
 ::
 
@@ -24,29 +24,29 @@ Does = Literal["recall", "remember", "change", "forget", "other"]
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answers: text, or what becomes JSON. ``outcome`` says in a word what came of it, for the log."""
+    """The answer of a tool: text or JSON-compatible data. ``outcome`` is one word for the log."""
 
     content: str | dict[str, Any] | list[Any]
     outcome: str = "done"
     status: Literal["ok", "refused", "error"] = "ok"
     exact: bool = False
-    """Whether a text is told as it is, also when it is an error."""
+    """True if the text is returned unchanged, even for an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Where a call happens: whose memory, behind the wall of the chat if there is one, in which conversation."""
+    """The context of a call: the memory, limited to the chat if there is one, and the conversation."""
 
     memory: Memory
     tool: str
     session: str | None = None
     people: tuple[str, ...] = ()
-    """Whose memories the conversation can reach: the user, or all who take part in it."""
+    """The users the conversation can reach: the user, or all participants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool. Everything said about it anywhere comes from here."""
+    """One tool. All schemas and documentation are derived from this."""
 
     name: str
     suite: str
@@ -58,15 +58,15 @@ class Tool:
     idempotent: bool
     timeout: float
     json: bool
-    """Whether it answers in JSON, also when something is wrong."""
+    """True if it answers in JSON, including errors."""
     run: Callable[..., ToolAnswer] = field(repr=False)
     reads: Callable[[Mapping[str, Any]], bool] = field(default=lambda _: False, repr=False)
-    """Whether a call with these arguments only reads, of a tool that can do more."""
+    """Returns True if a call with these arguments only reads, for a tool that can also write."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)
-    """What the core calls otherwise, by the core's name: errors speak of the parameters the model knows."""
+    """The tool's names of parameters that the core names differently, for error messages."""
 
     def schema(self, *, with_user: bool = True) -> dict[str, Any]:
-        """The JSON Schema of its arguments; without the user where the connection decides who that is."""
+        """Return the JSON Schema of its arguments, without the user where the connection decides it."""
         return schema_of([parameter for parameter in self.parameters if with_user or not parameter.arg.user])
 
 
@@ -82,7 +82,7 @@ def tool(
     name: str | None = None,
     reads: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> Callable[[Callable[..., ToolAnswer]], Tool]:
-    """Declare a tool. Its docstring is what the model reads; the first parameter is the `Scope`."""
+    """Declare a tool. Its docstring is its description for the model; its first parameter is the `Scope`."""
 
     def declare(function: Callable[..., ToolAnswer]) -> Tool:
         called = name or function.__name__
@@ -107,18 +107,18 @@ def tool(
 
 
 def outcome_of(outcome: Outcome) -> str:
-    """An outcome in a word: written, duplicate, refused: paused."""
+    """Return an outcome as one word: written, duplicate, refused: paused."""
     said = type(outcome).__name__.lower()
     return f"{said}:{outcome.reason}" if isinstance(outcome, Refused) else said
 
 
 def record_of(outcome: Outcome) -> Record:
-    """The record that an outcome is about."""
+    """Return the record of an outcome."""
     record = getattr(outcome, "record", None)
     assert isinstance(record, Record)
     return record
 
 
 def refusal_answer(outcome: Outcome) -> ToolAnswer:
-    """The answer of a JSON suite to what the policy would not have."""
+    """Return the answer of a JSON suite to a refusal by the policy."""
     return ToolAnswer({"status": "refused", "message": outcome.message}, outcome_of(outcome), "refused")

@@ -181,9 +181,9 @@ class Queue(ABC):
     Public methods that are not abstract are the same for all queues.
     """
 
-    def __init__(self, *, size: int, clock: Clock | None, keeping: Retention | None) -> None:
+    def __init__(self, *, size: int, clock: Clock | None, retention: Retention | None) -> None:
         self.size = size
-        self.keeping = keeping or Retention()
+        self.retention = retention or Retention()
         self._clock = clock or utc_now
         self.watchers = Watchers()
         self._waiting = Watchers()

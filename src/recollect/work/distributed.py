@@ -79,10 +79,10 @@ class DistributedQueue(SqlQueue):
         *,
         size: int = QUEUE_SIZE,
         clock: Clock | None = None,
-        keeping: Retention | None = None,
+        retention: Retention | None = None,
         pool: Pool | None = None,
     ) -> None:
-        super().__init__(size=size, clock=clock, keeping=keeping)
+        super().__init__(size=size, clock=clock, retention=retention)
         self._conninfo = parse_url(url)
         self._own_pool = pool is None
         self._pool = pool or Pool(self._conninfo, POOL_SIZE)

@@ -65,9 +65,9 @@ class EmbeddedQueue(SqlQueue):
     sql = _SQL
 
     def __init__(
-        self, root: Path, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Retention | None = None
+        self, root: Path, *, size: int = QUEUE_SIZE, clock: Clock | None = None, retention: Retention | None = None
     ) -> None:
-        super().__init__(size=size, clock=clock, keeping=keeping)
+        super().__init__(size=size, clock=clock, retention=retention)
         self._file = SqliteFile(
             root / "queue.db", _MIGRATIONS, if_damaged="Stop all processes and move it away; a new one is created"
         )

@@ -111,7 +111,7 @@ class SqlQueue(Queue):
 
     def tidy(self) -> int:
         now = self.now()
-        limits = {name: to_text(now - age) for name, age in asdict(self.keeping).items()}
+        limits = {name: to_text(now - age) for name, age in asdict(self.retention).items()}
         with self._writing() as db:
             db.execute(self.sql["tidy_results"], limits)
             return int(db.execute(self.sql["tidy"], limits).rowcount)

@@ -47,7 +47,7 @@ def _learn_correction(right: str, wrong: str | None, role: str, text: str, table
         return _learn_from_denial(right, own, tables)
     for sentence in reversed(own):
         if _contains_word(sentence, wrong):
-            return _read_again(right, wrong, sentence, tables)
+            return _learn_with_replacement(right, wrong, sentence, tables)
     if role == "assistant" and _greeted_as(wrong, text):
         named = learn_from_sentence(f"{tables.naming} {right}", right, Manner(), code=tables.code)
         return [one for one in named if one.key == "name"]
@@ -74,10 +74,10 @@ def _learn_from_denial(right: str, own: list[str], tables: Language) -> list[Lea
         return []
     known = learn_from_sentence(own[-1], own[-1], Manner(), code=tables.code)
     wrong = [one.content for one in known if not one.several and _contains_word(own[-1], one.content)]
-    return _read_again(right, wrong[0], own[-1], tables) if len(known) == len(wrong) == 1 else []
+    return _learn_with_replacement(right, wrong[0], own[-1], tables) if len(known) == len(wrong) == 1 else []
 
 
-def _read_again(right: str, wrong: str, text: str, tables: Language) -> list[Learned]:
+def _learn_with_replacement(right: str, wrong: str, text: str, tables: Language) -> list[Learned]:
     """Return what is learned from the sentence with the right value in place of the wrong one."""
     known = learn_from_sentence(text, text, Manner(), code=tables.code)
     again = learn_from_sentence(_replace_word(text, wrong, right), text, Manner(), code=tables.code)

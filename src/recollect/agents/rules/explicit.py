@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from recollect.agents.rules.learned import Explicit
 from recollect.agents.rules.sentences import HIDDEN, Sentence, sentences
-from recollect.agents.rules.slots import capitalized
+from recollect.agents.rules.slots import capitalize_first
 from recollect.agents.rules.statements import in_order
 from recollect.agents.rules.tables import TRIGGER_CODES, language_tables, triggers, union
 
@@ -133,8 +133,8 @@ def clean_content(content: str) -> str:
             content = content[match.end() :] or content
         for start in tables.strip:
             if match := re.match(f"{start}(?!\\w)\\s*", content, re.IGNORECASE):
-                return capitalized(content[match.end() :])
+                return capitalize_first(content[match.end() :])
         subject = re.match(r"(i|ich|je|j'|yo|я|ja)\s+(\S+)(.*)$", content, re.IGNORECASE | re.DOTALL)
         if subject and code == "en" and subject[1].lower() == "i" and (third := tables.verbs.get(subject[2].lower())):
-            return capitalized(third + subject[3])
-    return capitalized(content)
+            return capitalize_first(third + subject[3])
+    return capitalize_first(content)

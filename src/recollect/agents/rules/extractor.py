@@ -94,7 +94,7 @@ def _learn_requested(request: ExplicitRequest, manner: Manner, code: str | None)
     if not told.reminder:
         known = learn_from_sentence(_simplify(request.said, manner.shouted), told.excerpt, manner, code=code)
         if known:
-            return [each.told() for each in known]
+            return [each.as_requested() for each in known]
     return [
         Learned(
             content=told.content,

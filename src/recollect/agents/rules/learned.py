@@ -76,7 +76,7 @@ class Learned:
         """The key to store it under: None if a person may have several of these."""
         return None if self.several else self.key
 
-    def told(self) -> Learned:
+    def as_requested(self) -> Learned:
         """Return the same, as something the person asked to remember."""
         return replace(self, confidence=max(self.confidence, TOLD), explicit=True, durable=True)
 

@@ -13,7 +13,7 @@ from typing import Final
 from recollect.agents.rules.sentences import HIDDEN
 from recollect.agents.rules.tables import Language, word_set
 
-__all__ = ["capitalized", "fill", "phrase", "without_owner"]
+__all__ = ["capitalize_first", "fill", "phrase", "without_owner"]
 
 _WORD = re.compile(r"[\w'’+#./&@:-]*\w[\w'’+#./&-]*(?:\+\+|#)?|&")
 _EDGES = " \t,;:.!…\"'()*_~-–—"
@@ -52,7 +52,7 @@ def without_owner(text: str) -> str:
     return _OWNER.sub("", text)
 
 
-def capitalized(text: str) -> str:
+def capitalize_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -162,7 +162,7 @@ def _fill_place(raw: str, language: Language, lower: bool) -> str | None:
     if region:
         return f"{name}, {region[1].rstrip('.')}"
     name = " ".join(word.capitalize() if word.isupper() and len(word) > 3 else word for word in name.split())
-    return capitalized(name) if _goes_on_well(rest, language) else None
+    return capitalize_first(name) if _goes_on_well(rest, language) else None
 
 
 def _fill_company(raw: str, language: Language, lower: bool) -> str | None:

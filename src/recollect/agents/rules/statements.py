@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
 from recollect.agents.rules.sentences import HIDDEN
-from recollect.agents.rules.slots import capitalized, fill, phrase, without_owner
+from recollect.agents.rules.slots import capitalize_first, fill, phrase, without_owner
 from recollect.agents.rules.tables import CODES, Language, Rule, language_tables, union, wordings
 from recollect.document.labels import key_of
 
@@ -101,25 +101,25 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
         )
         clause = replace(clause, corrects=clause.corrects or corrects)
         corrects = clause.corrects and not clause.text  # "No, …"
-        past = _formerly(clause, excerpt, tables, manner)
+        past = _learn_former(clause, excerpt, tables, manner)
         if past:
             learned += past
             joined = stop[0] if stop else ""
             former = past[-1] if past[-1].key == "background" else None
             continue
-        for found in _matched(clause, excerpt, tables, manner):
+        for found in _match_rules(clause, excerpt, tables, manner):
             if former and clause.changed and not found.several:
                 learned.remove(former)
                 found = replace(found, action="update", previous=_value_of(former, found))
                 former = None
             learned.append(found)
         joined = stop[0] if stop else ""
-        if not learned and tables.frames.match(said) and not _led(said, tables):
+        if not learned and tables.frames.match(said) and not _has_lead_in(said, tables):
             break  # "In the game, I'm a thief": what follows holds only there
     return learned
 
 
-def _led(said: str, tables: Language) -> bool:
+def _has_lead_in(said: str, tables: Language) -> bool:
     return any(each.match(said) is not None for each in (tables.openers, tables.corrections, tables.hedges))
 
 
@@ -151,7 +151,7 @@ def _clause(piece: str, tables: Language, *, whole: bool = False) -> _StatementC
     return _StatementClause(shorter if " " in shorter else text.strip(_END), soft, corrects, changed)
 
 
-def _matched(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+def _match_rules(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
     corrected = clause
     previous = None
     if instead := tables.instead.search(clause.text):
@@ -168,7 +168,7 @@ def _matched(clause: _StatementClause, excerpt: str, tables: Language, manner: M
                     found,
                     ends=(*found.ends, *_opposite_wordings(tables, (_sort(rule),), _without_preposition(previous))),
                 )
-            return _employed(found, tables, manner)
+            return _split_employment(found, tables, manner)
     return []
 
 
@@ -186,11 +186,11 @@ def _apply(rule: Rule, clause: _StatementClause, excerpt: str, tables: Language,
     values: dict[str, str] = {}
     gaps = {slot.name: slot.kind for slot in rule.slots}
     for name, raw in match.groupdict(default="").items():
-        value = fill(gaps[name], raw, tables, manner.lower) if name in gaps else _captured(raw, rule, tables)
+        value = fill(gaps[name], raw, tables, manner.lower) if name in gaps else _capture_piece(raw, rule, tables)
         if value is None:
             return None
-        values[name] = _spelled(value) if manner.shouted and gaps.get(name) == "company" else value
-    content = _filled(rule.content, values, tables)
+        values[name] = _spell_shouted(value) if manner.shouted and gaps.get(name) == "company" else value
+    content = _fill_template(rule.content, values, tables)
     key = rule.key
     for name, value in values.items():
         if f"{{{name}}}" in key:
@@ -205,7 +205,7 @@ def _apply(rule: Rule, clause: _StatementClause, excerpt: str, tables: Language,
         return None
     previous = values.get("previous") or values.get("from")
     return Learned(
-        content=capitalized(line),
+        content=capitalize_first(line),
         key=None if rule.kind == "insight" else key,
         category=rule.sort.category,
         type=rule.sort.type,
@@ -214,14 +214,14 @@ def _apply(rule: Rule, clause: _StatementClause, excerpt: str, tables: Language,
         kind=rule.kind,
         durable=rule.durable,
         several=rule.sort.several,
-        previous=capitalized(previous) if previous else None,
+        previous=capitalize_first(previous) if previous else None,
         ends=_ends(rule, values, tables),
         excerpt=excerpt,
         rule=rule.name,
     )
 
 
-def _filled(template: str, values: dict[str, str], tables: Language) -> str:
+def _fill_template(template: str, values: dict[str, str], tables: Language) -> str:
     for name, value in values.items():
         if f"{{{name}3}}" in template:
             verb, _, rest = value.partition(" ")
@@ -236,7 +236,7 @@ def _sort(rule: Rule) -> str:
 
 def _ends(rule: Rule, values: dict[str, str], tables: Language) -> tuple[str, ...]:
     """Return what contradicts a statement: what the rule lists, and all wordings of the opposite."""
-    lines = [capitalized(_filled(each, values, tables)) for each in rule.ends]
+    lines = [capitalize_first(_fill_template(each, values, tables)) for each in rule.ends]
     gaps = _GAP.findall(rule.content)
     value = values.get(gaps[0], "") if len(gaps) == 1 else ""
     sort = _sort(rule)
@@ -254,15 +254,15 @@ def _opposite_wordings(tables: Language, sorts: tuple[str, ...], value: str) -> 
         return []
     codes = ("uk", "ru") if tables.code in ("uk", "ru") else (tables.code,)  # which of them is often a guess
     said = (each for code in codes for sort in sorts for each in wordings(code, sort))
-    return [capitalized(each.replace("{}", value)) for each in said]
+    return [capitalize_first(each.replace("{}", value)) for each in said]
 
 
-def _spelled(shouted: str) -> str:
+def _spell_shouted(shouted: str) -> str:
     """Spell a name that was given in capitals: IBM, but Oslo."""
-    return " ".join(word.upper() if len(word) <= 3 else capitalized(word) for word in shouted.split())
+    return " ".join(word.upper() if len(word) <= 3 else capitalize_first(word) for word in shouted.split())
 
 
-def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
+def _capture_piece(raw: str, rule: Rule, tables: Language) -> str | None:
     """Return a piece of the clause that needs no kind, without possessives."""
     own = without_owner(re.sub(r"^(?:mon|ma|mein|meine) ", "", raw, flags=re.IGNORECASE))
     if rule.key == "communication_style":
@@ -271,7 +271,7 @@ def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
     return None if HIDDEN in own or points else own
 
 
-def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]:
+def _split_employment(found: Learned, tables: Language, manner: Manner) -> list[Learned]:
     """Return the role and, separately, the company of somebody who says both: either may change alone."""
     if found.key != "role" or found.action == "remove":
         return [found]
@@ -280,12 +280,12 @@ def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]
     if where is None or name is None or _ARTICLE.match(name):
         return [found]
     sort = sort_of("company")
-    name = _spelled(name) if manner.shouted else name
+    name = _spell_shouted(name) if manner.shouted else name
     company = replace(found, key="company", content=name, previous=None, type=sort.type, category=sort.category)
     return [replace(found, content=found.content[: where.start()]), company]
 
 
-def _formerly(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+def _learn_former(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
     """Return what "I used to live in Kyiv" says; "now Lviv", if it follows, makes it an update."""
     told = ""
     for then, today in tables.formerly:
@@ -309,7 +309,7 @@ def _formerly(clause: _StatementClause, excerpt: str, tables: Language, manner: 
         if after:
             return []
         sort = sort_of("background")
-        content = capitalized(clause.text.split(" ", 1)[1]) if " " in clause.text else clause.text
+        content = capitalize_first(clause.text.split(" ", 1)[1]) if " " in clause.text else clause.text
         return [
             replace(
                 old,
@@ -331,4 +331,6 @@ def _value_of(former: Learned, found: Learned) -> str:
 
 
 def _without_preposition(previous: str) -> str:
-    return capitalized(re.sub(r"^(?:at|in|for|an?|the|bei|chez|en|un|une|una) ", "", previous, flags=re.IGNORECASE))
+    return capitalize_first(
+        re.sub(r"^(?:at|in|for|an?|the|bei|chez|en|un|une|una) ", "", previous, flags=re.IGNORECASE)
+    )

@@ -115,7 +115,7 @@ class NoFiles:
         pass
 
     def words_over(self, write: Write, limit: int) -> int:
-        said = sum(len(fact.text.split()) + 1 for fact in write.known.in_file.values())
+        said = sum(len(fact.text.split()) + 1 for fact in write.cache.in_file.values())
         return said + len(template().split()) - limit
 
     def publish(self, write: Write) -> None:

@@ -275,9 +275,9 @@ class DiskFiles:
                 continue
             if content.fingerprint != (state.previous_fingerprint if state else "") and text.strip("\ufeff \t\r\n"):
                 saved = page_of(name, text)
-                drafts = [saved.draft(write, item) for item in saved.items] if write.known.buried else []
+                drafts = [saved.draft(write, item) for item in saved.items] if write.cache.buried else []
                 # it was opened before that was erased
-                saved.wipe([one for one in drafts if write.tombstone_hash(one) in write.known.buried])
+                saved.wipe([one for one in drafts if write.tombstone_hash(one) in write.cache.buried])
                 with write.as_person():
                     version = saved.adopt(write, saved.records(write), versions if certain else None, name)
                 if version is not None:

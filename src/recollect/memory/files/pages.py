@@ -127,7 +127,7 @@ class MemoryPage:
         return self._document.word_count
 
     def records(self, write: Write) -> list[Record]:
-        shown = filter(write.shows, write.known.in_file.values())
+        shown = filter(write.shows, write.cache.in_file.values())
         return sorted(shown, key=lambda fact: (fact.created_at, fact.id))
 
     def shows(self, record: Record) -> bool:
@@ -173,7 +173,7 @@ class MemoryPage:
         return len(gone)
 
     def catch_up(self, write: Write) -> bool:
-        facts = {compared_line(fact): fact for fact in write.known.in_file.values()}
+        facts = {compared_line(fact): fact for fact in write.cache.in_file.values()}
         unknown = [item for item in self.items if (item.key, squeeze(item.content)) not in facts]
         with write.as_person():  # text that the policy refuses stays in the person's file
             gone = [item for item in unknown if write.refusal(self.draft(write, item)) is None]
@@ -257,7 +257,7 @@ class MemoryPage:
 
     def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _MergedSave) -> list[Item]:
         """Drop lines that look new but were erased after the version they come from."""
-        if not write.known.buried:
+        if not write.cache.buried:
             return list(added)
         since = _erased_since(base)
         erased = [item for item in added if _was_erased(write, self.draft(write, item), since)]
@@ -578,10 +578,10 @@ def _erased_since(base: Base | None) -> int:
 
 def _was_erased(write: Write, record: Record, since: int) -> bool:
     """Return True if a person's line was erased after a version that they may have started from."""
-    if not write.acting.is_person or not write.known.buried:
+    if not write.acting.is_person or not write.cache.buried:
         return False
     hash = write.tombstone_hash(record)
-    if hash not in write.known.buried:
+    if hash not in write.cache.buried:
         return False
     ids = {tombstone.record_id for tombstone in write.tx.tombstones([hash])}
     last = [write.tx.entries(record_id=record_id, newest_first=True, limit=1) for record_id in ids]

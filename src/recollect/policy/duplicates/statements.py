@@ -30,7 +30,7 @@ from recollect.policy.duplicates.vocabulary import (
     compiled,
     phrases,
 )
-from recollect.policy.duplicates.word_order import arranged
+from recollect.policy.duplicates.word_order import normalize_order
 from recollect.policy.duplicates.words import (
     COMPLETING,
     PAST,
@@ -79,7 +79,7 @@ class Statement:
             return cls(None, tuple(sorted(value.stems)), _sign(value), value, value, None)
         name = text.fold(key).replace("-", "_").replace(" ", "_").strip("_")
         label = name.replace("_", " ")
-        whole = _prefixed(label, value)
+        whole = _with_label(label, value)
         spoken = _form(f"{SPOKEN[name]} {content}") if name in SPOKEN else None
         stems = whole.stems | spoken.stems if spoken else whole.stems
         return cls(name, tuple(sorted(stems)), _sign(whole), value, whole, spoken)
@@ -89,18 +89,18 @@ class Statement:
 
 
 def _sign(form: Form) -> str:
-    order = form.order if form.exact is form.sequence else arranged(form.exact)
+    order = form.order if form.exact is form.sequence else normalize_order(form.exact)
     return " ".join(order + form.emoji + form.genders)
 
 
-def _prefixed(label: str, value: Form) -> Form:
+def _with_label(label: str, value: Form) -> Form:
     """Return the form of "label: value", from the value's: its language and its verb are its own."""
     head = _form(label)
     sequence = head.sequence + value.sequence
     return value._replace(
         sequence=sequence,
         exact=sequence if value.exact is value.sequence else head.exact + value.exact,
-        order=arranged(sequence),
+        order=normalize_order(sequence),
         bag=tuple(sorted(head.bag + value.bag)),
         links=tuple(sorted(head.links + value.links)),
         words=head.words + value.words,
@@ -123,11 +123,11 @@ def _form(content: str) -> Form:
     by_first_word = phrases()
     if not by_first_word.keys().isdisjoint([word.surface for word in found]):
         found = _with_phrases(found, by_first_word)
-    form = _assembled(found, code)
+    form = _assemble_form(found, code)
     if not form.bag and not form.emoji and found:
         # Only small words ("I am"): then they are the content.
         small = [ComparedWord.content(w.surface or w.form, w.surface) for w in found if w.surface != ","]
-        form = _assembled(small, code)
+        form = _assemble_form(small, code)
     return form
 
 
@@ -157,7 +157,7 @@ def _with_phrases(
 _NOT = ComparedWord.bare(CONTENT, "!", "!")  # a negation that belongs to no word
 
 
-def _assembled(found: list[ComparedWord], code: str) -> Form:
+def _assemble_form(found: list[ComparedWord], code: str) -> Form:
     """Build the form in one pass over the words, each placed by its kind and by what came before."""
     sequence: list[str] = []
     words: list[ComparedWord] = []
@@ -304,7 +304,7 @@ def _assembled(found: list[ComparedWord], code: str) -> Form:
     return Form(
         ordered,
         exact,
-        arranged(ordered),
+        normalize_order(ordered),
         tuple(sorted(forms)),
         tuple(sorted(links)),
         tuple(words),

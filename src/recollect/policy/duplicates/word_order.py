@@ -1,8 +1,8 @@
 """The meaning of word order, and where it is free.
 
 A statement here is a sequence of forms and marks: "@in" opens a part and stands for a preposition that may be missing,
-"^from" opens a part and must not, "," joins the items of a list, "|" ends a part. `arranged` gives one order to all
-that say the same; `order_agrees` also tries the readings that a single order cannot hold.
+"^from" opens a part and must not, "," joins the items of a list, "|" ends a part. `normalize_order` gives one order to
+all that say the same; `order_agrees` also tries the readings that a single order cannot hold.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from recollect.policy.duplicates.vocabulary import EVERY, MOVABLE
 
-__all__ = ["arranged", "order_agrees"]
+__all__ = ["normalize_order", "order_agrees"]
 
 
-def arranged(sequence: tuple[str, ...]) -> tuple[str, ...]:
+def normalize_order(sequence: tuple[str, ...]) -> tuple[str, ...]:
     """Return the forms in a canonical order, where another order would say the same.
 
     Parts opened by a preposition, list items and words for the time may stand anywhere. What is left, the core, keeps
@@ -76,7 +76,7 @@ def order_agrees(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
     Different prepositions are ignored: the caller found them compatible.
     """
-    if arranged(a) == arranged(b):
+    if normalize_order(a) == normalize_order(b):
         return True
     plain_a = [form for form in a if form[0] not in "@,|"]
     plain_b = [form for form in b if form[0] not in "@,|"]
@@ -84,7 +84,7 @@ def order_agrees(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
         return True
     for one in _openings(a):
         for two in _openings(b):
-            if arranged(one) == arranged(two):
+            if normalize_order(one) == normalize_order(two):
                 return True
     return _lists_agree(a, b)
 

@@ -9,7 +9,7 @@ from recollect.search.dates.phrases import PhraseReader
 from recollect.search.dates.tokens import (
     MARGIN,
     compiled,
-    composed,
+    compose_text,
     fold_same_length,
     split_plain_words,
     tokens_between,
@@ -50,7 +50,7 @@ _NOT_ASKS = (
 
 def asks_when(text: str) -> bool:
     """Return True if a text asks for a time: when, what day, how long ago."""
-    text = fold_same_length(composed(text))
+    text = fold_same_length(compose_text(text))
     found = set(split_plain_words(text))
     if (
         found.isdisjoint(_ASKING)
@@ -79,7 +79,7 @@ def relative(text: str) -> tuple[timedelta, str] | None:
     >>> relative("What did I do the day before my birthday party?")
     (datetime.timedelta(days=-1), 'my birthday party')
     """
-    text = " ".join(composed(text).split())
+    text = " ".join(compose_text(text).split())
     low = fold_same_length(text)
     match = compiled(_RELATIVE).search(low)
     if match is None:

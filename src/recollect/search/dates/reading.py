@@ -14,7 +14,7 @@ from recollect.search.dates.phrases import PhraseReader
 from recollect.search.dates.tokens import (
     LONGEST,
     compiled,
-    composed,
+    compose_text,
     find_words,
     fold_same_length,
     may_have_digit,
@@ -46,7 +46,7 @@ def spans(text: str, now: datetime) -> list[Span]:
 
     An ambiguous date (5/7/2023) gives both readings. Words whose time cannot be known here give nothing.
     """
-    read = composed(text)
+    read = compose_text(text)
     found = sorted(set(_find_expressions(read, fold_same_length(read), now)), key=lambda f: (f[3], f[0]))
     return [_span(text, read, *each) for each in found]
 
@@ -122,7 +122,7 @@ _SOME_DAY = datetime(2024, 6, 15, 12)
 
 def tells_when(text: str) -> bool:
     """Return True if a text has a time expression of any kind, such as a date, an hour or a duration."""
-    text = composed(text)
+    text = compose_text(text)
     low = fold_same_length(text)
     found = _TELLING.intersection(split_plain_words(low))
     if not found.isdisjoint(_SURE) or (may_have_digit(low) and compiled(_CLOCK).search(low)):

@@ -36,7 +36,7 @@ _PLAIN |= {"ł": "l", "ø": "o", "ё": "е"}
 _PLAIN |= {c: unicodedata.normalize("NFD", c)[0] for c in map(chr, range(0xE0, 0x17F)) if c not in _PLAIN}
 
 
-def composed(text: str) -> str:
+def compose_text(text: str) -> str:
     """Return the part of a text that is read, in the Unicode form of the tables."""
     text = text[:LONGEST]
     return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)[:LONGEST]

@@ -82,10 +82,10 @@ def as_vectors(found: ArrayLike, count: int, dimensions: int | None, name: str) 
         )
     if not np.isfinite(rows).all():
         raise EmbedderError(f"the embedder {name} returned numbers that are not finite; its model may be damaged")
-    return normalised(rows)
+    return normalise_rows(rows)
 
 
-def normalised(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def normalise_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return each row normalised to length 1, so that dot products are cosines; a row of zeros stays."""
     # in double precision: the squares of large float32 numbers do not fit
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)

@@ -262,7 +262,7 @@ def _rows_of(answer: bytes, count: int) -> list[Any]:
     rows: dict[int, Any] = {}
     for position, item in enumerate(items):
         vector = item["embedding"]
-        rows[int(item.get("index", position))] = _decoded(vector) if isinstance(vector, str) else vector
+        rows[int(item.get("index", position))] = _decode_vector(vector) if isinstance(vector, str) else vector
     if sorted(rows) != list(range(count)):
         raise ValueError("vectors numbered differently from the texts")
     found = [rows[number] for number in range(count)]
@@ -271,7 +271,7 @@ def _rows_of(answer: bytes, count: int) -> list[Any]:
     return found
 
 
-def _decoded(text: str) -> NDArray[np.float32]:
+def _decode_vector(text: str) -> NDArray[np.float32]:
     return np.frombuffer(base64.b64decode(text, validate=True), "<f4")
 
 

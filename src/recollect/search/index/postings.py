@@ -62,7 +62,7 @@ def _narrow(counts: Counts) -> Counts:
     return counts.astype(np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32, copy=False)
 
 
-def _grouped(hashes: NDArray[np.uint64], ends: NDArray[np.int64], passages: Numbers, counts: Counts) -> Segment:
+def _group_postings(hashes: NDArray[np.uint64], ends: NDArray[np.int64], passages: Numbers, counts: Counts) -> Segment:
     """Return a segment from ordered runs of postings; runs of the same word are joined, empty ones dropped."""
     if len(hashes):
         last = np.append(hashes[1:] != hashes[:-1], True)
@@ -72,7 +72,7 @@ def _grouped(hashes: NDArray[np.uint64], ends: NDArray[np.int64], passages: Numb
     return Segment(hashes, np.concatenate(([0], ends)).astype(np.int64), passages, _narrow(counts))
 
 
-def merged(segments: Sequence[Segment], keep: NDArray[np.bool_], renumber: Numbers | None = None) -> Segment:
+def merge_segments(segments: Sequence[Segment], keep: NDArray[np.bool_], renumber: Numbers | None = None) -> Segment:
     """Return one segment of several, only with the passages to keep, renumbered in the same order."""
     hashes = np.concatenate([segment.hashes for segment in segments])
     lengths = np.concatenate([np.diff(segment.offsets) for segment in segments])
@@ -104,7 +104,7 @@ def merged(segments: Sequence[Segment], keep: NDArray[np.bool_], renumber: Numbe
         first = until
     if filled < len(moved):  # a copy, so that the larger array is released
         moved, moved_counts = moved[:filled].copy(), moved_counts[:filled].copy()
-    return _grouped(hashes[order], np.cumsum(kept), moved, moved_counts)
+    return _group_postings(hashes[order], np.cumsum(kept), moved, moved_counts)
 
 
 class Postings:
@@ -133,13 +133,13 @@ class Postings:
         while self.segments and len(self.segments[-1]) <= _GROWTH * total:
             run.insert(0, self.segments.pop())
             total += len(run[0])
-        fresh = merged(run, keep)
+        fresh = merge_segments(run, keep)
         if len(fresh):
             self.segments.append(fresh)
 
     def rebuild(self, keep: NDArray[np.bool_], renumber: Numbers) -> Segment:
         """Make everything one segment, only with the passages to keep, under their new numbers."""
-        whole = merged([*self.segments, self._frozen()], keep, renumber)
+        whole = merge_segments([*self.segments, self._frozen()], keep, renumber)
         self.segments = [whole]
         return whole
 
@@ -149,7 +149,7 @@ class Postings:
         counts = np.array(self._counts, dtype=np.uint32)
         del self._hashes[:], self._passages[:], self._counts[:]
         order = np.argsort(hashes, kind="stable")
-        return _grouped(hashes[order], np.arange(1, len(order) + 1), passages[order], counts[order])
+        return _group_postings(hashes[order], np.arange(1, len(order) + 1), passages[order], counts[order])
 
     def find(self, hashes: Sequence[int]) -> list[list[tuple[Numbers, Counts]]]:
         """Return for each word its passages and the counts in each, in ordered pieces."""

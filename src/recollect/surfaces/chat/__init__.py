@@ -1,1 +1,1 @@
-"""What a person sees and says, whatever the channel: pages, `/memory` commands, a conversation. Channels draw it."""
+"""Chat independent of the channel: pages, `/memory` commands and conversations. Each channel renders the pages."""

@@ -1,7 +1,7 @@
-"""The `/memory` commands, the same on every channel: text in, a page out. Knows no channel.
+"""The `/memory` commands, the same on every channel: text in, a page out.
 
-The person acts themselves: everything works while memory is paused and in incognito, because what is theirs they may
-always see and remove. Nothing is kept between two commands: a choice carries all it needs in its own command.
+All commands work while memory is paused or incognito, because people may always see and remove their own data. No state
+is kept between commands: each choice carries everything it needs in its command.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from recollect.times import Clock, utc_now
 LOGGER = logging.getLogger("recollect")
 _MOST_CHARACTERS = 1_000
 _REMARKS = 8  # lines that may come below
-_UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # by nobody, and some stores cannot take it
+_UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # nobody types these, and some stores reject them
 _LED = re.compile(r"\s*[/／](?:memory|mem)(?:@\w+)?(?:[\s_]+|$)", re.IGNORECASE)
 
 _RESUME, _PAUSE = Choice("Resume", "resume"), Choice("Pause", "pause")
@@ -60,7 +60,7 @@ _INCOGNITO = Choice("Incognito", "incognito")
 
 
 class Commands:
-    """What one person, as a channel knows them, can ask of their memory."""
+    """The `/memory` commands of one identity."""
 
     def __init__(self, app: Recollect, identity: tuple[str, str | int], *, clock: Clock = utc_now) -> None:
         self._app = check.check_instance("app", app, Recollect, "what recollect.open(…) gives")
@@ -69,11 +69,11 @@ class Commands:
 
     @staticmethod
     def owns(text: str) -> bool:
-        """Whether a text that was typed is one of these commands: ``/memory …``."""
+        """Return True if the text is one of these commands: ``/memory …``."""
         return _LED.match(check.check_query("text", text)) is not None
 
     def run(self, text: str) -> ChatPage:
-        """The answer to a command, with or without the leading ``/memory``. Whatever is wrong is said in the page."""
+        """Run a command, with or without the leading ``/memory``. Errors are reported in the page that is returned."""
         text = check.check_query("text", text)
         said = " ".join(_UNTYPED.sub(" ", _LED.sub("", text, count=1)).split())[:_MOST_CHARACTERS].strip()
         try:
@@ -87,18 +87,18 @@ class Commands:
             return _store_error_page(error, said)
         except DocumentError:
             return chat_page(
-                ChatLine("Your memory file cannot be read. I left it as it is, and changed nothing.", "bad")
+                ChatLine("Your memory file cannot be read. I left it as it is and changed nothing.", "bad")
             )
         except RecollectError as error:
             LOGGER.warning("a /memory command failed: %s", type(error).__name__)
-            return chat_page(ChatLine("That did not work, and nothing was changed.", "bad"), choices=[[_HELP]])
+            return chat_page(ChatLine("That did not work. Nothing was changed.", "bad"), choices=[[_HELP]])
 
     def waiting(self) -> ChatPage | None:
-        """What waits for this person to be answered: a link that the other channel asked for."""
+        """Return the question that waits for an answer here: a link requested on the other channel."""
         try:
             return link_command.pending_question(self._asker())
         except RecollectError:
-            return None  # it waits for the next time, too
+            return None  # the question is still there next time
 
     def _asker(self) -> Asker:
         memory = self._app.identities.memory(self._identity)
@@ -111,7 +111,7 @@ class Commands:
             return command.act(asker, argument)
         if numbers_in(said):
             return chat_why(asker, said)
-        # a section, or something that was meant differently
+        # a section, or a misspelled command
         meant = _MEANT.get(fold(word)) or next(iter(difflib.get_close_matches(fold(word)[:40], _TYPED, 1, 0.75)), "")
         answer = chat_show(asker, said)
         if not meant or (asker.memory.exists and answer.lines[0].style != "bad"):
@@ -126,39 +126,39 @@ class Commands:
         )
 
 
-# how memory works for the person
+# settings
 
 
 def chat_pause(asker: Asker, argument: str) -> ChatPage:
-    """Keep nothing new."""
+    """Pause memory: store nothing new."""
     if asker.memory.mode == "paused":
-        lead = "Memory is paused already." if asker.memory.config.enabled else _OFF
+        lead = "Memory is already paused." if asker.memory.config.enabled else _OFF
     else:
         asker.memory.pause()
         lead = "Memory is paused."
     return chat_page(
         ChatLine(lead, "good"),
-        "I keep nothing new. What I know already I still use, and you can see and remove it.",
+        "I store nothing new. I still use what I already know, and you can see and remove it.",
         choices=[[_RESUME, _INCOGNITO]] if asker.memory.config.enabled else [],
     )
 
 
 def chat_incognito(asker: Asker, argument: str) -> ChatPage:
-    """Use nothing and keep nothing."""
+    """Go incognito: use nothing and store nothing."""
     if asker.memory.mode == "incognito":
-        lead = "You are incognito already."
+        lead = "You are already incognito."
     else:
         asker.memory.pause(incognito=True)
         lead = "You are incognito now."
     return chat_page(
         ChatLine(lead, "good"),
-        "I neither use what I know nor keep anything new. You can still see and remove it.",
+        "I don't use what I know, and I store nothing new. You can still see and remove it.",
         choices=[[_RESUME, _PAUSE]],
     )
 
 
 def chat_resume(asker: Asker, argument: str) -> ChatPage:
-    """Memory works again."""
+    """Turn memory on again."""
     known = asker.memory.exists
     if known and asker.memory.mode != "on":
         asker.memory.resume()
@@ -167,20 +167,20 @@ def chat_resume(asker: Asker, argument: str) -> ChatPage:
         lead = "Memory is on."
     if not asker.memory.config.enabled:
         return chat_page(ChatLine(_OFF, "bad"))
-    return chat_page(ChatLine(lead, "good"), "I use what I know, and keep what is new.")
+    return chat_page(ChatLine(lead, "good"), "I use what I know and store what is new.")
 
 
-_OFF = "Memory is switched off here for everybody; whoever runs this can switch it on."
+_OFF = "Memory is turned off here for everyone. The operator can turn it on."
 
 
 def chat_reminders(asker: Asker, argument: str) -> ChatPage:
-    """Be told "you discussed something similar last week", or not."""
+    """Turn reminders such as "you discussed something similar last week" on or off."""
 
     def switch(on: bool) -> bool:
         mode = asker.memory.mode
         with asker.memory.batch() as memory:
             if mode != "on":
-                memory.resume()  # for this one setting, which is the person's own
+                memory.resume()  # only to change this setting
             done = switch_reminders(memory, on).done or reminders_are_on(memory) == on
             if mode != "on":
                 memory.pause(incognito=mode == "incognito")
@@ -194,11 +194,11 @@ def _reminders_are_on(asker: Asker) -> bool:
     if asker.memory.mode != "incognito":
         return reminders_are_on(asker.memory)
     off = [one for one in asker.remembered("scratch") if one.key == SWITCH and fold(one.content) == "off"]
-    return not off  # in incognito the memory itself answers nothing
+    return not off  # while incognito, the memory itself returns nothing
 
 
 def chat_trends(asker: Asker, argument: str) -> ChatPage:
-    """Be counted, without a name, in what many people are interested in."""
+    """Turn the anonymous count of your interests among those of many people on or off."""
 
     def switch(on: bool) -> bool:
         asker.memory.consent("trends", on)
@@ -206,7 +206,7 @@ def chat_trends(asker: Asker, argument: str) -> ChatPage:
 
     is_on = "trends" in asker.memory.consents()
     return _switch_page(
-        asker, "trends", argument, is_on, switch, "count your topics, without your name, among many people's"
+        asker, "trends", argument, is_on, switch, "count your topics among many people's, without your name"
     )
 
 
@@ -217,7 +217,7 @@ def _switch_page(
     if wanted is None and argument:
         return usage_page(f"{name.capitalize()} can be on or off.", f"{name} {'off' if is_on else 'on'}")
     if wanted is not None and wanted != is_on and not switch(wanted):
-        return chat_page(ChatLine("That cannot be changed here just now.", "bad"))
+        return chat_page(ChatLine("That cannot be changed right now.", "bad"))
     now_on = is_on if wanted is None else wanted
     other = "off" if now_on else "on"
     return chat_page(
@@ -231,7 +231,7 @@ def _switch_page(
 
 
 def chat_clear(asker: Asker, argument: str) -> ChatPage:
-    """Erase everything, after asking; and asking again if memory has changed since."""
+    """Erase everything after asking. Ask again if the memory has changed since the question."""
     memory = asker.memory
     if not memory.exists or not (sum(memory.count().values()) or any(entry.after for entry in memory.history())):
         return empty_memory_page(asker)
@@ -245,7 +245,7 @@ def chat_clear(asker: Asker, argument: str) -> ChatPage:
     return chat_page(
         ChatLine("Everything is erased.", "good"),
         *(ChatLine(text, "item") for text in _receipt_lines(erased.receipt.places)),
-        erased.receipt.left or "Nothing of it is left, and it cannot be undone.",
+        erased.receipt.left or "Nothing is left, and this cannot be undone.",
         *notice_lines(erased.notices),
     )
 
@@ -259,7 +259,7 @@ def _ask_to_clear(asker: Asker, *lead: ChatLine) -> ChatPage:
         ChatLine("Erase everything I know about you?", "title"),
         *([ChatLine(pluralize(remembered), "item")] if remembered else ()),
         *([ChatLine(pluralize(messages, "message", "messages"), "item")] if messages else ()),
-        "Also what was forgotten and the history of it all. This cannot be undone.",
+        "This includes forgotten memories and the whole history. It cannot be undone.",
         ChatLine("To keep a copy: /memory export", "aside"),
         choices=[
             [
@@ -271,19 +271,19 @@ def _ask_to_clear(asker: Asker, *lead: ChatLine) -> ChatPage:
 
 
 def _memory_state(memory: Memory) -> str:
-    """Names the present state of this very memory."""
+    """Return an identifier of the current state of this memory."""
     last = [entry.seq for entry in memory.history(limit=1)]
     return f"{sum(last)}{short_digest(memory.user_id, *last)}"
 
 
 _PLACES = {
-    "records": ("memory or message", "memories and messages, old ones too"),
+    "records": ("memory or message", "memories and messages, including old ones"),
     "lines of MEMORY.md": ("line of your memory file", "lines of your memory file"),
     "daily notes": ("daily note", "daily notes"),
-    "journal": ("entry of the history", "entries of the history"),
-    "interactions": ("note of what you did", "notes of what you did"),
-    "tool calls": ("entry in the log", "entries in the log"),
-    "consents": ("consent of yours", "consents of yours"),
+    "journal": ("history entry", "history entries"),
+    "interactions": ("record of what you did", "records of what you did"),
+    "tool calls": ("log entry", "log entries"),
+    "consents": ("consent", "consents"),
 }
 
 
@@ -292,7 +292,7 @@ def _receipt_lines(places: dict[str, int]) -> list[str]:
 
 
 def chat_export(asker: Asker, argument: str) -> ChatPage:
-    """The whole memory as a file."""
+    """Export the whole memory as a file."""
     if not asker.memory.exists:
         return empty_memory_page(asker)
     folder = Path(tempfile.gettempdir())
@@ -309,22 +309,22 @@ def chat_export(asker: Asker, argument: str) -> ChatPage:
         raise
     return chat_page(
         ChatLine("Here is your whole memory.", "good"),
-        "The file holds everything I know about you: keep it safe.",
+        "The file contains everything I know about you. Keep it safe.",
         document=path,
     )
 
 
 def chat_help(asker: Asker, argument: str) -> ChatPage:
-    """What there is."""
+    """List the commands."""
     lines = [ChatLine(f"/memory {c.example}".rstrip() + f" – {c.meaning}", "item") for c in _TABLE if c.meaning]
-    return chat_page(ChatLine("Your memory, and what you can do", "title"), *lines)
+    return chat_page(ChatLine("Your memory: commands", "title"), *lines)
 
 
 _HELP = Choice("Help", "help")
 
 
 class _ChatCommand(NamedTuple):
-    """A command: its name, an example, what it does in a few words (none: a choice only), and who does it."""
+    """A command: its name, an example, a short description (empty: only offered as a choice), and its function."""
 
     name: str
     example: str
@@ -336,10 +336,10 @@ _TABLE = (
     _ChatCommand("show", "", "what I know about you", chat_show),
     _ChatCommand("search", "search tea", "find it", chat_search),
     _ChatCommand("why", "why 12", "how I know it", chat_why),
-    _ChatCommand("forget", "forget tea", "choose what goes", chat_forget),
-    _ChatCommand("undo", "undo", "take it back", chat_undo),
-    _ChatCommand("pause", "pause", "keep nothing new", chat_pause),
-    _ChatCommand("incognito", "incognito", "nor use anything", chat_incognito),
+    _ChatCommand("forget", "forget tea", "remove a topic", chat_forget),
+    _ChatCommand("undo", "undo", "undo the last change", chat_undo),
+    _ChatCommand("pause", "pause", "store nothing new", chat_pause),
+    _ChatCommand("incognito", "incognito", "use no memory", chat_incognito),
     _ChatCommand("resume", "resume", "back to normal", chat_resume),
     _ChatCommand("export", "export", "all of it as a file", chat_export),
     _ChatCommand("clear", "clear", "erase everything", chat_clear),
@@ -363,19 +363,19 @@ _MEANT |= {"login": "web", "console": "web", "browser": "web", "open": "web"}
 
 
 def _store_error_page(error: StoreError, said: str) -> ChatPage:
-    """What went wrong below, in words for the person. Nothing was half-done."""
+    """Return a page that explains a storage error. Nothing was left half done."""
     again = [Choice("Try again", said or "show")] if fits_choice(said) else []
     match error:
         case StoreBusyError() | StoreUnavailableError():
-            text = "Your memory is busy or out of reach just now. Nothing is lost; try again in a moment."
+            text = "Your memory is busy or cannot be reached right now. Nothing is lost; try again in a moment."
         case StoreReadOnlyError():
-            text, again = "Your memory can be read just now, but not changed. Nothing is lost.", []
+            text, again = "Your memory is read-only right now. Nothing is lost.", []
         case StoreFullError():
-            text, again = "There is no room left to store that. Nothing was changed, and nothing is lost.", []
+            text, again = "There is no space left to store that. Nothing was changed, and nothing is lost.", []
         case StoreCorruptError():
-            text = "Your memory is damaged, so I leave it as it is. Whoever runs this can repair it."
+            text = "Your memory is damaged. I left it as it is; the operator can repair it."
             again = []
         case _:
-            text = "Your memory cannot be opened just now. I changed nothing; try again later."
-    LOGGER.warning("a /memory command met a problem of the store: %s", type(error).__name__)
+            text = "Your memory cannot be opened right now. I changed nothing; try again later."
+    LOGGER.warning("a /memory command failed with a storage error: %s", type(error).__name__)
     return chat_page(ChatLine(text, "bad"), choices=[again])

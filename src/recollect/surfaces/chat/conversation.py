@@ -1,8 +1,8 @@
-"""A person in one place, a private chat, a thread of a group or the terminal: what they say in, pages out.
+"""A conversation with one person in one place (a private chat, a group thread, the terminal): text in, pages out.
 
-What is under way here is asked of the memory each time, so a restart loses nothing: the messages of its sessions, the
-discussions that began and ended, and which of them were concluded. Only while nothing can be stored, because memory is
-paused or incognito, it is kept in the object, and gone with it. Knows no channel.
+The state (the messages of its sessions, which discussions began, ended and were concluded) is read from the memory each
+time, so a restart loses nothing. While memory is paused or incognito nothing can be stored, and the state lives only in
+the object.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from recollect.times import Clock, utc_now
 
 LOGGER = logging.getLogger("recollect.talk")
 
-NO_MODEL = "No model is set, so I answer from memory alone and learn by rules."
+NO_MODEL = "No model is configured, so I answer from memory alone and learn by rules."
 COMMANDS = {
     "/memory": "see and change what I remember; /memory help",
-    "/discuss": "begin a discussion: a title, a link or a text",
-    "/end": "end it, and see what I learned",
+    "/discuss": "start a discussion: a title, a link or a text",
+    "/end": "end it and see what I learned",
     "/help": "this",
 }
 _COMMAND = re.compile(r"\s*/([A-Za-z][A-Za-z_]*)(?:@\w+)?(?:\s+(.*?))?\s*", re.DOTALL)
@@ -63,7 +63,7 @@ _ROOM = 3 * WIDTH
 
 @dataclass(frozen=True, slots=True)
 class _CurrentSession:
-    """The conversation that is under way."""
+    """The current conversation."""
 
     session: str
     at: datetime
@@ -72,11 +72,11 @@ class _CurrentSession:
 
 
 class Conversation:
-    """One person in one place. Make it anew or keep it, as you like; it is safe to share between threads.
+    """A conversation with one person in one place. It is thread-safe, and can be recreated at any time.
 
-    ``place`` names the chat and the thread in it. In a group each person has a `Conversation` of their own with the
-    same place, and a ``speaker``: their name. Others read along there, so nothing remembered is told to a model, and an
-    episode of what was discussed names those who took part: ``company`` says who else did.
+    ``place`` names the chat and the thread in it. In a group, each person has their own `Conversation` with the same
+    place, and a ``speaker``: their name. Because others read along there, the model gets no memory of the person, and
+    the episode of a discussion names the other participants, which ``company`` returns.
     """
 
     def __init__(
@@ -110,17 +110,17 @@ class Conversation:
 
     @property
     def memory(self) -> Memory:
-        """Whose memory it is; another, once two channels are joined. In a group, what was said in it and no more."""
+        """The person's memory, which changes when channels are linked. In a group, only what was said in that group."""
         return self._own.acting(chat=self._chat)
 
     @property
     def _own(self) -> Memory:
-        """All of it, for what the person has set: it must not be shown in a group."""
+        """The whole memory, for the person's settings. Never show its content in a group."""
         return self._app.identities.memory(self.identity)
 
     @property
     def _chat(self) -> str | None:
-        """Its wall, if others read along; a private chat is the person's own."""
+        """The chat that limits what is visible, in a group; None in a private chat."""
         return None if self._speaker is None else group_chat(self.place)
 
     # what the person does
@@ -136,9 +136,9 @@ class Conversation:
     ) -> list[ChatPage]:
         """Answer what the person said: a command, or conversation.
 
-        With a ``message`` id it is stored, and answered by a model, once. What is ``forwarded``, and the text that is
-        ``quoted`` in a reply, is not the person's own: nothing of it is kept as theirs, and no command in it obeyed.
-        ``on_text`` gets the answer of a model in pieces as it comes; the whole of it is in the pages, too.
+        A message with a ``message`` id is stored and answered by a model only once. ``forwarded`` and ``quoted`` text
+        is not the person's own: it is never stored as theirs, and commands in it are ignored. ``on_text`` receives a
+        model's answer in pieces as it arrives; the pages contain the whole answer.
         """
         said, other = _clean_input("text", text), _clean_input("quoted", quoted or "")
         name = None if message is None else f"{self.place}/{check.check_line('message', str(message), 60)}"
@@ -147,54 +147,54 @@ class Conversation:
         return self._safely(lambda: self._said(said, name, forwarded, other, on_text))
 
     def begin(self, title: str, text: str | None = None, *, item: str | None = None) -> list[ChatPage]:
-        """Begin to discuss something; what was under way is concluded. ``text`` is what it is about."""
+        """Start a discussion and conclude the previous one. ``text`` is the text to discuss."""
         about, material = _short_title(_clean_input("title", title)), _clean_input("text", text or "") or None
         return self._safely(lambda: self._begin(about, material, item, None))
 
     def end(self) -> list[ChatPage]:
-        """End what is under way, and tell what was learned."""
+        """End the current conversation and report what was learned."""
         return self._safely(self._end)
 
     def leave(self) -> list[ChatPage]:
-        """The person goes: keep what was learned so far, and tell it. Back within half an hour, they go on."""
+        """Store and report what was learned so far. A person who returns within half an hour continues."""
         return self._safely(self._leave)
 
     def choose(self, command: str) -> list[ChatPage]:
-        """What the person pressed: the command of a `Choice`."""
+        """Run the command of a `Choice` that the person picked."""
         pressed = _clean_input("command", command)
         return self.say(pressed if pressed.lstrip().startswith("/") else f"/memory {pressed}")
 
     def rest(self) -> list[ChatPage]:
-        """Conclude what has been silent here for half an hour; for a host to call now and then."""
+        """Conclude conversations that have been silent for half an hour. Hosts call this regularly."""
         return self._safely(lambda: self._rest(_MOST_CONCLUDED))
 
     def waiting(self) -> list[ChatPage]:
-        """What waits for this person: two channels to be joined."""
+        """Return the question that waits for this person: a pending link."""
         found = self._commands.waiting()
         return [] if found is None else [found]
 
     def greeting(self) -> list[ChatPage]:
-        """What to tell somebody who comes: what is still under way, and what waits for them."""
+        """Return the greeting: the current conversation and the question that waits."""
         return self._safely(self._greeting)
 
-    # inside: what is said
+    # messages
 
     def _safely(self, act: Callable[[], list[ChatPage]], *, at_once: bool = False) -> list[ChatPage]:
-        """Whatever is wrong is told to the person, who can do something about it or at least knows.
+        """Run an action and turn errors into a page for the person.
 
-        One thing after the other, except for what is to be done at once, also while an answer is being made.
+        Actions run one at a time, except with ``at_once``, which does not wait for an answer in progress.
         """
         with nullcontext() if at_once else self._guard:
             try:
                 return act()
             except InvalidInputError as error:
-                return [chat_page(ChatLine(f"That does not work: {str(error).partition(': ')[2]}.", "bad"))]
+                return [chat_page(ChatLine(f"That did not work: {str(error).partition(': ')[2]}.", "bad"))]
             except StoreError as error:
-                LOGGER.warning("the memory of a person cannot be used: %s", type(error).__name__)
+                LOGGER.warning("a user's memory is not usable: %s", type(error).__name__)
                 return [chat_page(ChatLine((type(error).__doc__ or "").strip(), "bad"))]
-            except RecollectError as error:  # of the operator: a part that is not installed, a setting that is wrong
-                LOGGER.error("a talk met a problem: %s: %s", type(error).__name__, error)
-                return [chat_page(ChatLine("I cannot answer just now. What you said is kept.", "bad"))]
+            except RecollectError as error:  # for the operator: a missing package, a wrong setting
+                LOGGER.error("a conversation failed: %s: %s", type(error).__name__, error)
+                return [chat_page(ChatLine("I cannot answer right now. Your message is saved.", "bad"))]
 
     def _said(
         self, text: str, name: str | None, forwarded: bool, quoted: str, on_text: Callable[[str], None] | None
@@ -214,7 +214,7 @@ class Conversation:
         if heard.answered is None and not forwarded:
             pages += self._reminded(memory, text, here.session)
         pages += self._answered(memory, heard, discussion.reply(heard, on_text=on_text))
-        if goes_on is None:  # only now: nobody should wait for an answer because of what was before
+        if goes_on is None:  # only now, so that the answer does not wait for it
             pages += self._rest()
         return pages + self._anything_waiting()
 
@@ -234,11 +234,13 @@ class Conversation:
         for entry in self._kept_by_model(memory, answer):
             lines.append(entry[0])
             choices.append(entry[1])
-        lines += [ChatLine(f"Done meanwhile: {fit_cells(result.text, _ROOM)}", "aside") for result in answer.finished]
+        lines += [
+            ChatLine(f"Done in the meantime: {fit_cells(result.text, _ROOM)}", "aside") for result in answer.finished
+        ]
         return [*before, chat_page(*lines, choices=[choices[:_MOST_UNDO]])] if lines else before
 
     def _kept_by_model(self, memory: Memory, answer: DiscussionReply) -> Iterable[tuple[ChatLine, Choice]]:
-        """What the model stored with its tools, as the journal tells it."""
+        """Yield what the model stored with its tools, from the journal."""
         for result in [] if answer.reply is None else answer.reply.calls:
             entries = [one for one in memory.history(call=result.call) if one.after and one.after.kind != "scratch"]
             for entry in entries[-1:]:
@@ -249,7 +251,7 @@ class Conversation:
                 yield line, replace(undo_choice(number, entry.after), label=f"Undo #{number}")
 
     def _not_told_yet(self) -> bool:
-        """Whether the person has to be told that there is no model: with the first thing they say, on any channel."""
+        """Return True once per person, on any channel, if they must be told that there is no model."""
         if self._told_no_model:
             return False
         self._told_no_model = True
@@ -263,7 +265,7 @@ class Conversation:
         return [] if found is None else [chat_page(ChatLine(fit_cells(found.text, 2 * _ROOM), "aside"))]
 
     def _anything_waiting(self) -> list[ChatPage]:
-        """The question that waits, once; it stands until it is answered."""
+        """Return the question that waits, once per object."""
         pages = self.waiting()
         asked, self._asked_until = self._asked_until, None
         if not pages:
@@ -272,7 +274,7 @@ class Conversation:
         self._asked_until = None if pending is None else pending.until
         return pages if asked is None or asked != self._asked_until else []
 
-    # inside: commands
+    # commands
 
     def _command(self, verb: str, rest: str, name: str | None) -> list[ChatPage]:
         if verb == "discuss":
@@ -286,18 +288,18 @@ class Conversation:
                 )
             ]
         near = difflib.get_close_matches(f"/{verb}", COMMANDS, 1)
-        hint = f"Did you mean {near[0]}?" if near else "/help lists what there is."
-        return [chat_page(ChatLine(f"I do not know /{fit_cells(verb, WIDTH)}. {hint}", "bad"))]
+        hint = f"Did you mean {near[0]}?" if near else "/help lists the commands."
+        return [chat_page(ChatLine(f"I don't know /{fit_cells(verb, WIDTH)}. {hint}", "bad"))]
 
     def _memory_command(self, text: str, name: str | None) -> list[ChatPage]:
         memory, words = self.memory, text.split()[1:]
         if name is not None and memory.exists and not self._is_new_command(memory, words, name):
-            return [chat_page(ChatLine("That was done already.", "aside"))]
+            return [chat_page(ChatLine("That is already done.", "aside"))]
         answer = self._commands.run(text)
         return [answer, *([] if words[:1] == ["link"] else self._anything_waiting())]
 
     def _is_new_command(self, memory: Memory, words: list[str], name: str) -> bool:
-        """Whether it was not done before. Only taking back the last change, whichever that is, would hurt twice."""
+        """Return True if the command has not run before. Only a bare "undo" would do harm when repeated."""
         verb = words[0].lower() if words and words[0].isalpha() and len(words[0]) < _LONGEST_VERB else ""
         reported = memory.report("command", id=f"command:{name}", value=f"/memory {verb}".strip())
         return not isinstance(reported, Reported) or reported.fresh or [word.lower() for word in words] != ["undo"]
@@ -315,7 +317,7 @@ class Conversation:
         title = first.strip() if first.strip() != link else (more.strip().partition("\n")[0] or first)
         return self._begin(_short_title(title), whole, None if link is None else link[: check.MAX_SHORT], name)
 
-    # inside: discussions
+    # discussions
 
     def _begin(self, title: str, text: str | None, item: str | None, name: str | None) -> list[ChatPage]:
         memory, now = self.memory, self._clock()
@@ -342,7 +344,7 @@ class Conversation:
         return next((one.session for one in found if one.id == f"discussion:{name}"), None)
 
     def _switched(self, memory: Memory) -> list[ChatPage]:
-        """The person turns to something else: the earlier conversation is concluded in passing."""
+        """Conclude the earlier conversation because the person turned to another."""
         here = self._here(memory)
         if here is None:
             return []
@@ -358,7 +360,7 @@ class Conversation:
         here = self._here(memory)
         if here is None:
             rested = self._rest()
-            return rested or [chat_page(ChatLine("Nothing is under way here. /discuss begins a discussion.", "aside"))]
+            return rested or [chat_page(ChatLine("There is no discussion here. /discuss starts one.", "aside"))]
         learned = self._learned(memory, here.session)
         memory.report("discussion", value=_ENDED, session=here.session)
         self._unkept = self._discussion = None
@@ -379,17 +381,17 @@ class Conversation:
         return [chat_page(ChatLine("What I learned:"), *one.lines, choices=one.choices) for one in learned]
 
     def _rest(self, most: int = 1) -> list[ChatPage]:
-        """Conclude what is silent here, the latest first."""
+        """Conclude silent conversations, the latest first."""
         memory = self.memory
         if not memory.exists or memory.mode != "on":
             return []
         silent = [one for one in idle_sessions(memory, clock=self._clock) if _is_of(one, self.place)]
         learned = [one for session in silent[:most] for one in self._learned(memory, session)]
-        lead = ChatLine("After half an hour of silence I took this away:", "aside")
+        lead = ChatLine("I learned this from our last conversation:", "aside")
         return [chat_page(lead, *one.lines, choices=one.choices) for one in learned]
 
     def _learned(self, memory: Memory, session: str) -> list[ChatPage]:
-        """Conclude a session. What came of it, if anything did, as a page."""
+        """Conclude a session and return what was learned, if anything, as a page."""
         if self._extractor is None:
             self._extractor = self._app.extractor()
         done = conclude(memory, session, extractor=self._extractor, clock=self._clock)
@@ -404,7 +406,6 @@ class Conversation:
         return [chat_page(*signs, choices=[[Choice("Undo", f"undo {done.run.id}")]])]
 
     def _note_episode(self, memory: Memory, session: str) -> None:
-        """What was discussed in a group, with who took part."""
         title = self._known(memory, self._clock(), session).title
         company = [check.check_line("company", name) for name in self._company()]
         if title is None or not company or self._speaker is None:
@@ -428,20 +429,20 @@ class Conversation:
         mode = memory.mode
         state = []
         if mode == "paused":
-            state.append(ChatLine("Memory is paused: I recall, and store nothing. /memory resume", "aside"))
+            state.append(ChatLine("Memory is paused: I use what I know and store nothing. /memory resume", "aside"))
         elif mode == "incognito":
-            state.append(ChatLine("Incognito: I neither recall nor store. /memory resume", "aside"))
+            state.append(ChatLine("Incognito: I use no memory and store nothing. /memory resume", "aside"))
         here = self._here(memory)
         pages = self._rest() if here is None else []
         if here is not None:
             about = f" “{fit_cells(here.title, _ROOM)}”" if here.title else " where you left off"
-            state.append(ChatLine(f"Going on with{about}." if here.title else f"Going on{about}.", "aside"))
+            state.append(ChatLine(f"Continuing{about}.", "aside"))
         return [*([chat_page(*state)] if state else []), *pages, *self._anything_waiting()]
 
-    # inside: which conversation it is
+    # the current conversation
 
     def _here(self, memory: Memory) -> _CurrentSession | None:
-        """What is under way here, unless it has been silent for half an hour."""
+        """Return the current conversation, unless it has been silent for half an hour."""
         now = self._clock()
         since = now - IDLE
         events = [
@@ -460,7 +461,7 @@ class Conversation:
         kept = self._unkept
         if kept is None or kept.at <= since or (found is not None and kept.at <= found.at):
             return found
-        # once memory is on again, what it knows goes on, unless something else was begun meanwhile
+        # once memory is on again, the stored conversation continues, unless a new discussion began in between
         return found if found is not None and kept.title is None and memory.mode == "on" else kept
 
     def _last_said(self, memory: Memory, since: datetime) -> tuple[datetime, str] | None:
@@ -479,7 +480,7 @@ class Conversation:
         return _CurrentSession(self._named(now), now)
 
     def _session_before(self, memory: Memory, session: str) -> str | None:
-        """The session that this place had before: the chat goes on, though a new session began."""
+        """Return the previous session in this place: the chat continues in a new session."""
         own = [one.id for one in memory.sessions(limit=_PAGE) if _is_of(one.id, self.place)]
         if session in own:
             own = own[own.index(session) + 1 :]
@@ -512,7 +513,6 @@ def _is_of(session: str | None, place: str) -> bool:
 
 
 def _change_lines(memory: Memory, outcomes: Iterable[Outcome]) -> list[ChatLine]:
-    """What was remembered, changed and forgotten, each in a line."""
     done: list[tuple[str, Record]] = []
     for outcome in outcomes:
         match outcome:
@@ -534,14 +534,13 @@ def _change_lines(memory: Memory, outcomes: Iterable[Outcome]) -> list[ChatLine]
 
 
 def _clean_input(field: str, text: object) -> str:
-    """What was typed, without what no text can hold. Pasted control characters are no reason to refuse it."""
+    """Return the typed text without pasted control characters and lone surrogates."""
     if not isinstance(text, str):
         raise InvalidInputError(field, f"must be text, not {type(text).__name__}")
     return strip_unstorable(text)
 
 
 def _short_title(title: str) -> str:
-    """A title on one line that is not too long."""
     line = " ".join(title.split())
     if not line:
         raise InvalidInputError("title", "must not be empty: say what the discussion is about")

@@ -1,4 +1,4 @@
-"""The commands that take something out and bring it back: forget, which lists and asks first, and undo."""
+"""The commands forget, which lists what would go and asks first, and undo."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _Numbered = list[tuple[int, Record]]
 
 
 def chat_forget(asker: Asker, argument: str) -> ChatPage:
-    """Things by number are forgotten at once; of a topic it is listed first what would go."""
+    """Forget records by number at once; for a topic, list what would go and ask."""
     if not argument:
-        return usage_page("What shall I forget?", "forget tea")
+        return usage_page("What should I forget?", "forget tea")
     if not asker.memory.exists:
         return empty_memory_page(asker)
     if confirmed := _CONFIRMED.fullmatch(argument):
@@ -50,8 +50,8 @@ def chat_forget(asker: Asker, argument: str) -> ChatPage:
         return _forget(asker, numbers, None, "", searchable=argument)
     if argument.casefold() in _EVERYTHING:
         return chat_page(
-            "Everything is erased for good with /memory clear.",
-            ChatLine("It asks before it does.", "aside"),
+            "To permanently erase everything, use /memory clear.",
+            ChatLine("It asks first.", "aside"),
             choices=[[Choice("See what would go", "clear")]],
         )
     topic = argument[:_MOST_CHARACTERS].strip('"“”„ ')
@@ -59,7 +59,7 @@ def chat_forget(asker: Asker, argument: str) -> ChatPage:
 
 
 def chat_next(asker: Asker, argument: str) -> ChatPage:
-    """What else there is about a topic, after the one with this number: ``next 24 tea``."""
+    """List more about a topic, after the record with this number: ``next 24 tea``."""
     number, _, topic = argument.partition(" ")
     if not topic or not numbers_in(number):
         return chat_forget(asker, argument)
@@ -76,8 +76,8 @@ def chat_next(asker: Asker, argument: str) -> ChatPage:
 
 
 def chat_keep(asker: Asker, argument: str) -> ChatPage:
-    """The person thought better of it."""
-    return chat_page(ChatLine("Fine, nothing was changed.", "good"))
+    """Cancel: nothing changes."""
+    return chat_page(ChatLine("OK, nothing was changed.", "good"))
 
 
 def _matching(asker: Asker, topic: str) -> _Numbered:
@@ -87,7 +87,7 @@ def _matching(asker: Asker, topic: str) -> _Numbered:
 
 
 def _order(one: tuple[int, Record]) -> tuple[bool, int]:
-    """What is remembered before what was only said, the newest first."""
+    """Return a sort key: memories before messages, the newest first."""
     return one[1].kind == "message", -one[0]
 
 
@@ -118,12 +118,12 @@ def _forgetting(some: _Numbered, topic: str = "") -> Choice:
 
 
 def _command(some: _Numbered) -> str:
-    """Forgets exactly these, as they are now."""
+    """Return the command that forgets exactly these records in their current state."""
     return f"forget {','.join(str(number) for number, _ in some)} {listing_digest(*(record for _, record in some))}"
 
 
 def _suggest_close(asker: Asker, topic: str) -> ChatPage:
-    """Nothing has these very words; perhaps something else was meant."""
+    """Return near matches, because nothing contains these exact words."""
     hits = [] if asker.memory.mode == "incognito" else asker.memory.search(topic, limit=_MOST_CLOSE)
     numbers = asker.numbers(hit.record for hit in hits)
     close = [(numbers[hit.record.id], hit.record) for hit in hits if hit.record.id in numbers]
@@ -140,9 +140,9 @@ def _suggest_close(asker: Asker, topic: str) -> ChatPage:
 
 
 def _forget(asker: Asker, numbers: Sequence[int], expected: str | None, topic: str, searchable: str = "") -> ChatPage:
-    """Forget what is called so; if it was listed before, only if all of it is still as it was then."""
+    """Forget records by number. If they were listed before, do so only if none has changed since."""
     if len(numbers) > _MOST_NAMED:
-        return chat_page(ChatLine(f"That is a lot: {_MOST_NAMED} numbers at once, please, and not more.", "bad"))
+        return chat_page(ChatLine(f"That is too many. Give at most {_MOST_NAMED} numbers at a time.", "bad"))
     run = new_id("run")
     with asker.memory.acting(run=run).batch() as memory:
         named = [(number, record_by_number(memory, number)) for number in numbers]
@@ -174,7 +174,7 @@ def _missing(number: int, record: Record | None) -> ChatLine:
         return ChatLine(f"There is no #{number}.", "bad")
     if record.status == "superseded":
         return ChatLine(f"#{number} was replaced by something newer.", "bad")
-    return ChatLine(f"#{number} was {'forgotten' if record.status == 'archived' else 'removed'} already.", "bad")
+    return ChatLine(f"#{number} was already {'forgotten' if record.status == 'archived' else 'removed'}.", "bad")
 
 
 def _ask_again(
@@ -183,13 +183,13 @@ def _ask_again(
     if all(record is not None and record.status == "archived" for _, record in named):  # pressed twice
         last = _latest_entry(asker.memory, named[0][1])
         back = [Choice("Undo", f"undo {last.run}")] if last is not None and last.run else []
-        return chat_page("This is forgotten already.", choices=[back])
-    lines = [ChatLine("Your memory has changed since I listed this, so I have forgotten nothing.", "bad"), *missing[:3]]
+        return chat_page("This is already forgotten.", choices=[back])
+    lines = [ChatLine("Your memory has changed since I listed this, so I forgot nothing.", "bad"), *missing[:3]]
     if not active:
         return chat_page(*lines)
     shown = active[:_MOST_LISTED]
     lines += [
-        ChatLine("This is it now:"),
+        ChatLine("This is the current list:"),
         *(item_line(record_text(record), number, rows=2) for number, record in shown),
     ]
     return chat_page(*lines, choices=[[_forgetting(shown), Choice("Keep", "keep")]])
@@ -206,12 +206,12 @@ def _nothing_forgotten(asker: Asker, numbers: Sequence[int], missing: list[ChatL
 
 
 def more_line(number: int) -> list[ChatLine]:
-    """The end of a list that was cut."""
+    """Return the last line of a shortened list."""
     return [ChatLine(f"and {number:,} more", "aside")] if number > 0 else []
 
 
 def notice_lines(notices: Iterable[str]) -> list[ChatLine]:
-    """What came up on the way."""
+    """Return the notices as lines."""
     return [ChatLine(fit_cells(notice, 3 * WIDTH), "aside") for notice in list(dict.fromkeys(notices))[:2]]
 
 
@@ -219,7 +219,7 @@ def notice_lines(notices: Iterable[str]) -> list[ChatLine]:
 
 
 def chat_undo(asker: Asker, argument: str) -> ChatPage:
-    """Take back the last change, the last change of one thing, or a run of changes."""
+    """Undo the last change, the last change of one record, or a run of changes."""
     if not asker.memory.exists:
         return empty_memory_page(asker)
     if not argument:
@@ -232,7 +232,7 @@ def chat_undo(asker: Asker, argument: str) -> ChatPage:
     argument, _, expected = argument.partition(" =")
     numbers = numbers_in(argument)
     if not numbers:
-        return usage_page("Which change shall I take back? The last one, or the last one of a number.", "undo 12")
+        return usage_page("Which change should I undo? The last one, or the last one of a number.", "undo 12")
     record = record_by_number(asker.memory, numbers[0])
     if record is None or (expected and short_digest(record.id) != f"={expected}"):
         return unknown_number_page(numbers[0])
@@ -240,11 +240,10 @@ def chat_undo(asker: Asker, argument: str) -> ChatPage:
     return _NOTHING if entry is None else _undo_page(asker, entry.seq)
 
 
-_NOTHING = chat_page("There is nothing to take back.")
+_NOTHING = chat_page("There is nothing to undo.")
 
 
 def _latest_entry(memory: Memory, record: Record | None = None) -> JournalEntry | None:
-    """The last change of anything, or of one thing."""
     about = None if record is None else record.id
     for limit in (_MOST_RECENT, None):
         if found := last_change(reversed(memory.history(about, limit=limit))):
@@ -253,7 +252,7 @@ def _latest_entry(memory: Memory, record: Record | None = None) -> JournalEntry 
 
 
 def _is_setting(recent: Sequence[JournalEntry], entry: JournalEntry) -> bool:
-    """Whether the person changed a setting after this change: then "undo" may be meant for that."""
+    """Return True if a setting was changed after this entry: "undo" may be meant for the setting."""
     return any(later.seq > entry.seq and later.op in _SETTINGS for later in recent)
 
 
@@ -262,10 +261,10 @@ def _setting_changed(asker: Asker, entry: JournalEntry) -> ChatPage:
     number = asker.numbers([record]).get(record.id)
     before = f"undo {entry.run}" if entry.run else f"undo {number} {short_digest(record.id)}"
     return chat_page(
-        "The last thing you changed was a setting, such as pause or trends. Change it back in the same way.",
-        ChatLine("Or take back the change of your memory before that:", "aside"),
+        "Your last change was a setting, such as pause or trends. Change it back with the same command.",
+        ChatLine("Or undo the change of your memory before that:", "aside"),
         *item_lines(asker, [record]),
-        choices=[[Choice("Take that back", before), Choice("Keep", "keep")]],
+        choices=[[Choice("Undo that", before), Choice("Keep", "keep")]],
     )
 
 
@@ -279,7 +278,7 @@ def _undo_page(asker: Asker, target: int | str) -> ChatPage:
     except NotFoundError:
         return _NOTHING
     except UndoError:
-        with acting.batch() as memory:  # another: what the first one did is gone
+        with acting.batch() as memory:  # a new batch: the first one was rolled back
             entries, kept = _one_by_one(memory, target)
             last = memory.history(limit=1)[0]
         notices = ()
@@ -288,17 +287,17 @@ def _undo_page(asker: Asker, target: int | str) -> ChatPage:
     back = [e.before for e in entries if e.before is not None and asker.is_active(e.before)]
     gone = [e.after for e in entries if e.after is not None and e.before not in back]
     return chat_page(
-        ChatLine("Taken back.", "good"),
+        ChatLine("Undone.", "good"),
         *_list_with_heading(asker, "I remember again:", back),
         *_list_with_heading(asker, "I no longer remember:", gone),
-        *([ChatLine("The rest of it was changed again since, and stays.", "aside")] if kept else ()),
+        *([ChatLine("The rest was changed again since then and stays.", "aside")] if kept else ()),
         *notice_lines(notices),
         choices=[[Choice("Undo that", f"undo {last.run}")]],
     )
 
 
 def _one_by_one(memory: Memory, target: int | str) -> tuple[list[JournalEntry], int]:
-    """What can be taken back of a run that cannot be as a whole, and how much cannot."""
+    """Undo what can be undone of a run that cannot be undone as a whole, and count the rest."""
     done: list[JournalEntry] = []
     kept = 0
     for entry in reversed(memory.history(run=target)) if isinstance(target, str) else ():
@@ -321,5 +320,5 @@ def _not_undone(memory: Memory, target: int | str) -> ChatPage:
     run = [e.seq for e in memory.history(run=target)] if isinstance(target, str) else [target]
     undone = {entry.undoes for entry in memory.history()}
     if set(run) <= undone:
-        return chat_page("That was taken back already.")
-    return chat_page(ChatLine("That can no longer be taken back: something in it was changed or erased since.", "bad"))
+        return chat_page("That was already undone.")
+    return chat_page(ChatLine("That can no longer be undone: part of it was changed or erased since.", "bad"))

@@ -1,4 +1,4 @@
-"""The command that joins two channels of one person into one memory, by a code shown on one and typed on the other."""
+"""The command that links two channels to one memory, by a code shown on one and typed on the other."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from recollect.surfaces.chat.text_fit import fit_cells
 
 _NAMES = {"telegram": "Telegram", "terminal": "the terminal", "web": "the web"}
 _PROBLEMS = {
-    "wrong": "That code is not shown anywhere. Look again, or ask for a new one on the other channel.",
-    "expired": "That code is no longer good. Ask for a new one on the other channel: /memory link",
+    "wrong": "That code is wrong. Check it, or ask for a new one on the other channel.",
+    "expired": "That code has expired. Ask for a new one on the other channel: /memory link",
     "used": "That code was used or withdrawn. Ask for a new one on the other channel: /memory link",
-    "own": "That is the code of this very channel. Type it on the other one.",
-    "joined": "These two share one memory already.",
-    "paused": "Memory is switched off here, so nothing can be linked.",
+    "own": "That code is from this channel. Type it on the other one.",
+    "joined": "These two already share one memory.",
+    "paused": "Memory is turned off here, so nothing can be linked.",
     "final": "This link can no longer be undone: it is too old, or something was erased since.",
 }
 
 
 def chat_link(asker: Asker, argument: str) -> ChatPage:
-    """Show a code, take one, or answer what waits."""
+    """Show a code, accept one, or answer a pending link."""
     word, _, rest = argument.partition(" ")
     try:
         match word.casefold():
@@ -41,13 +41,13 @@ def chat_link(asker: Asker, argument: str) -> ChatPage:
     except LinkError as error:
         return _link_problem_page(asker, error)
     except InvalidInputError:
-        return usage_page("That doesn't look like a code; they are like K7QM2-XWDPA.", "link K7QM2-XWDPA")
+        return usage_page("That doesn't look like a code. Codes look like K7QM2-XWDPA.", "link K7QM2-XWDPA")
     except ConfigError:
         return chat_page(ChatLine("Channels cannot be linked here.", "bad"))
 
 
 def pending_question(asker: Asker) -> ChatPage | None:
-    """What waits to be answered on this channel, if anything does."""
+    """Return the question about a pending link on this channel, if there is one."""
     pending = asker.app.identities.pending(asker.identity)
     return None if pending is None or pending.confirmed else _question(pending, asker.now)
 
@@ -63,10 +63,10 @@ def _code_page(asker: Asker) -> ChatPage:
     return chat_page(
         ChatLine("One memory on two channels", "title"),
         *linked,
-        "On the other channel, type to me:",
+        "Send me this on the other channel:",
         ChatLine(f"/memory link {code.text}", "item"),
         f"Then say yes on both. The code works once, {_minutes(asker.now, code.until)}.",
-        ChatLine("Never give it to anybody else.", "aside"),
+        ChatLine("Never share it with anyone.", "aside"),
         choices=[[Choice("Cancel", "link no"), *([Choice("Unlink", "link undo")] if others else [])]],
     )
 
@@ -94,20 +94,20 @@ def _confirm_page(asker: Asker) -> ChatPage:
             choices=[[Choice("See it", "show"), *([Choice("Unlink", "link undo")] if until else [])]],
         )
     return chat_page(
-        ChatLine("You have said yes.", "good"),
-        f"Now say yes on {_channel_name(done.other_channel)}, too: /memory link yes",
+        ChatLine("You said yes.", "good"),
+        f"Now say yes on {_channel_name(done.other_channel)} too: /memory link yes",
         choices=[[Choice("Cancel", "link no")]],
     )
 
 
 def _decline_page(asker: Asker) -> ChatPage:
     if asker.app.identities.decline(asker.identity):
-        return chat_page(ChatLine("Fine, nothing was linked.", "good"))
-    return chat_page("Nothing was waiting, and nothing was linked.")
+        return chat_page(ChatLine("OK, nothing was linked.", "good"))
+    return chat_page("No link was pending, and nothing was linked.")
 
 
 def _unlink_page(asker: Asker, which: str) -> ChatPage:
-    """Ask which link to undo, or undo that."""
+    """Ask which link to undo, or undo the given one."""
     others = _linked_identities(asker)
     if not others:
         raise LinkError("nothing", "")
@@ -115,7 +115,7 @@ def _unlink_page(asker: Asker, which: str) -> ChatPage:
         if short_digest(other) == which:
             back = asker.app.identities.unlink(asker.identity if _is_linked(asker) else other)
             kept = (
-                [ChatLine(f"{pluralize(back.kept)} changed since and stay where they are.", "aside")]
+                [ChatLine(f"{pluralize(back.kept)} changed since then and stayed in place.", "aside")]
                 if back.kept
                 else []
             )
@@ -128,13 +128,13 @@ def _unlink_page(asker: Asker, which: str) -> ChatPage:
     ]
     return chat_page(
         ChatLine("Undo a link?", "title"),
-        "Each channel gets its own memory back, as it was. What came since stays on one of them.",
+        "Each channel gets its own memory back. What was added since stays on one of them.",
         choices=[*([choice] for choice in choices), [Choice("Keep", "keep")]],
     )
 
 
 def _linked_identities(asker: Asker) -> list[Identity]:
-    """With whom this channel can be parted: whom it came to, or else who came to it."""
+    """Return the identities that this channel can be unlinked from."""
     identities = asker.app.identities
     home, joined = identities.resolve(asker.identity), _is_linked(asker)
     known = [one for one in identities.all() if one.user_id == home and one.identity != asker.identity]
@@ -145,7 +145,7 @@ def _linked_identities(asker: Asker) -> list[Identity]:
 
 
 def _is_linked(asker: Asker) -> bool:
-    """Whether this channel came to its memory by a link."""
+    """Return True if this channel got its memory through a link."""
     identities = asker.app.identities
     return any(one.identity == asker.identity and one.joined for one in identities.all())
 
@@ -162,10 +162,10 @@ def _link_problem_page(asker: Asker, error: LinkError) -> ChatPage:
             ChatLine(f"Too many wrong codes. Try again in {pluralize(minutes, 'minute', 'minutes')}.", "bad")
         )
     if error.kind == "nothing":
-        text = "Nothing waits to be linked, and nothing is linked here."
+        text = "No link is pending, and nothing is linked here."
         return chat_page(ChatLine(text, "bad"), choices=[[Choice("Show a code", "link new")]])
     if error.kind == "used" and (question := pending_question(asker)):
-        return question  # it was this very person who used it
+        return question  # this person used the code
     return chat_page(ChatLine(_PROBLEMS.get(error.kind, "That cannot be linked."), "bad"))
 
 

@@ -1,4 +1,4 @@
-"""The commands that show: what is remembered by section, what a search finds, why something is known."""
+"""The commands that show memory: by section, by search, and where a record came from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from recollect.document.memory_md import SECTIONS, section_of
 from recollect.errors import NotFoundError
 from recollect.records import USER_EDIT, Fact, Hit, JournalEntry, Record
-from recollect.search.highlight import excerpt, marks
+from recollect.search.highlight import excerpt, match_spans
 from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page, fits_choice, line_text
 from recollect.surfaces.chat.speaker import (
     SHOWN,
@@ -46,7 +46,7 @@ _WORDS = {
     "Past Discussions": "discussions",
     "Daily Notes": "days",
 }
-"""What to type for each section that is not of the person's own making."""
+"""The word to type for each built-in section."""
 _OF_KIND = {"note": "Notes", "observation": "Findings", "episode": "Past Discussions", "daily": "Daily Notes"}
 
 
@@ -57,7 +57,7 @@ class _Section:
 
     @property
     def word(self) -> str:
-        """What names it in a command, however long its name is."""
+        """The short name of the section in a command."""
         return _WORDS.get(self.name) or short_digest(self.name)
 
     def is_called(self, name: str) -> bool:
@@ -81,7 +81,7 @@ def _sections(asker: Asker) -> list[_Section]:
 
 
 def chat_show(asker: Asker, argument: str) -> ChatPage:
-    """What is remembered: everything in short, or one section."""
+    """Show an overview of the memory, or one section."""
     if not asker.memory.exists:
         return empty_memory_page(asker)
     if not argument:
@@ -96,7 +96,7 @@ def chat_show(asker: Asker, argument: str) -> ChatPage:
 
 
 def chat_more(asker: Asker, argument: str) -> ChatPage:
-    """The sections that found no room on the first page."""
+    """Show the sections that did not fit on the first page."""
     if not asker.memory.exists:
         return empty_memory_page(asker)
     return _overview(asker, next(iter(numbers_in(argument)), 2))
@@ -112,7 +112,7 @@ def _overview(asker: Asker, number: int) -> ChatPage:
     title = ChatLine("What I remember about you" + (f" ({number}/{pages})" if pages > 1 else ""), "title")
     head, foot = [title, *mode_lines(asker)], _also(asker)
     room = HEIGHT - sum(count_phone_lines(line_text(line)) for line in [*head, *foot]) - 2 * len(shown)
-    fair = _shared(room, [len(section.records) for section in shown])
+    fair = _share_room(room, [len(section.records) for section in shown])
     numbers = asker.numbers(r for section, few in zip(shown, fair, strict=True) for r in section.records[:few])
     lines: list[ChatLine] = []
     choices: list[Choice] = []
@@ -129,8 +129,8 @@ def _overview(asker: Asker, number: int) -> ChatPage:
     return chat_page(*head, *lines, *foot, choices=[*rows, turning])
 
 
-def _shared(room: int, wanted: list[int]) -> list[int]:
-    """Room shared out fairly, one by one; each gets something."""
+def _share_room(room: int, wanted: list[int]) -> list[int]:
+    """Return how many lines each section gets: at least one, and the rest shared evenly."""
     given = [min(1, want) for want in wanted]
     while sum(given) < room and given != wanted:
         for here, want in enumerate(wanted):
@@ -149,21 +149,21 @@ def _also(asker: Asker) -> list[ChatLine]:
 
 
 def mode_lines(asker: Asker) -> list[ChatLine]:
-    """What the person should know about how memory works for them now; nothing if it is simply on."""
+    """Return a line about the mode of the memory; none if it is on."""
     mode = asker.memory.mode
     if mode == "incognito":
-        return [ChatLine("Incognito: only you see this. I don't use it and keep nothing new.", "aside")]
+        return [ChatLine("Incognito: only you see this. I don't use it and store nothing new.", "aside")]
     if not asker.memory.config.enabled:
-        return [ChatLine("Memory is switched off here: nothing new is kept.", "aside")]
-    return [ChatLine("Paused: nothing new is kept.", "aside")] if mode == "paused" else []
+        return [ChatLine("Memory is turned off here: nothing new is stored.", "aside")]
+    return [ChatLine("Paused: nothing new is stored.", "aside")] if mode == "paused" else []
 
 
 def empty_memory_page(asker: Asker) -> ChatPage:
-    """For a person of whom nothing is known."""
+    """Return the page of an empty memory."""
     return chat_page(
         ChatLine("I don't remember anything about you yet.", "title"),
         *mode_lines(asker),
-        "Tell me something to keep, such as:",
+        "Tell me something to remember, such as:",
         ChatLine("Remember that I prefer short answers.", "item"),
     )
 
@@ -209,7 +209,7 @@ def _section_list(sections: Iterable[_Section]) -> list[ChatLine]:
 
 
 def _with_page(argument: str) -> tuple[str, int]:
-    """``work 2``: what, and which page of it."""
+    """Split ``work 2`` into the section and the page."""
     name, _, last = argument.rpartition(" ")
     return (name, int(last)) if name and last.isdecimal() and len(last) < 10 else (argument, 1)
 
@@ -218,12 +218,12 @@ def _with_page(argument: str) -> tuple[str, int]:
 
 
 def chat_search(asker: Asker, argument: str) -> ChatPage:
-    """What is remembered about something, best first."""
+    """Search the memory, best matches first."""
     return _results(asker, argument.strip('"“”„ '), 1)
 
 
 def chat_results(asker: Asker, argument: str) -> ChatPage:
-    """A further page of what a search found: ``results 2 tea``."""
+    """Show another page of search results: ``results 2 tea``."""
     number, _, query = argument.partition(" ")
     return _results(asker, query or number, int(number) if query and number.isdecimal() and len(number) < 4 else 1)
 
@@ -231,7 +231,7 @@ def chat_results(asker: Asker, argument: str) -> ChatPage:
 def _results(asker: Asker, query: str, number: int) -> ChatPage:
     query = query[:_MOST_CHARACTERS].strip()
     if not query:
-        return usage_page("What shall I look for?", "search tea")
+        return usage_page("What should I look for?", "search tea")
     if not asker.memory.exists:
         return empty_memory_page(asker)
     begin = (max(number, 1) - 1) * _PER_RESULT_PAGE
@@ -253,7 +253,7 @@ def _results(asker: Asker, query: str, number: int) -> ChatPage:
 
 
 def _search_hits(asker: Asker, query: str, most: int) -> tuple[list[Hit], list[ChatLine]]:
-    """Hits, and what to say of them. What was only said comes in if nothing that is remembered has the words."""
+    """Return hits and a remark. Messages are included only if no memory contains the words."""
     if asker.memory.mode == "incognito":
         hits = [Hit(record=record, score=1.0, raw_score=1.0) for record in asker.speaking_of(query)]
         return hits[:most], mode_lines(asker)
@@ -263,20 +263,20 @@ def _search_hits(asker: Asker, query: str, most: int) -> tuple[list[Hit], list[C
     said = [
         hit for hit in asker.memory.search(query, limit=most, kinds=("message",)) if _has_query_word(hit) or not hits
     ]
-    return [*said, *hits], [ChatLine("I didn't note it, but it came up:", "aside")] if said else []
+    return [*said, *hits], [ChatLine("Not in my notes, but it was mentioned:", "aside")] if said else []
 
 
 def _has_query_word(hit: Hit) -> bool:
-    """Whether a word of the query itself is in it, and not only something close to it."""
+    """Return True if the hit contains a word of the query itself, not only a similar one."""
     found = frozenset(terms(full_text(hit.record)))
     return any(found.issuperset(terms(word)) for word in hit.words)
 
 
 def _hit_lines(hit: Hit, number: int | None, query: str, code: str) -> list[ChatLine]:
-    """What was found, of a long text the part around the first match, and why."""
+    """Return a hit as lines: the text, cut around the first match, and the reason it matched."""
     text = record_text(hit.record)
     text = " ".join((hit.passage if hit.passage and len(text) > _LONG else text).split())
-    part, _ = excerpt(text, marks(text, query, code), 2 * WIDTH - 4)
+    part, _ = excerpt(text, match_spans(text, query, code), 2 * WIDTH - 4)
     lines = [item_line(part, number, rows=2)]
     if hit.words:
         lines.append(
@@ -294,13 +294,13 @@ def _nothing_found(query: str, *, after: bool) -> ChatPage:
         return chat_page(f"That was all about {quote_typed(query)}.", choices=[[Choice("Show everything", "show")]])
     return chat_page(
         ChatLine(f"I remember nothing about {quote_typed(query)}."),
-        ChatLine("Another word for it may help.", "aside"),
+        ChatLine("Try another word.", "aside"),
         choices=[[Choice("Show everything", "show")]],
     )
 
 
 def usage_page(problem: str, example: str) -> ChatPage:
-    """A command that lacks something, with an example of how it goes."""
+    """Return a page that says what a command lacks, with an example."""
     return chat_page(ChatLine(problem), ChatLine(f"For example: /memory {example}", "aside"))
 
 
@@ -308,9 +308,9 @@ def usage_page(problem: str, example: str) -> ChatPage:
 
 
 def chat_why(asker: Asker, argument: str) -> ChatPage:
-    """Where something comes from, and how sure it is."""
+    """Show where a record came from and how certain it is."""
     if not argument:
-        return usage_page("Of what shall I tell why I know it?", "why 12")
+        return usage_page("Which memory do you mean? Give its number.", "why 12")
     if not asker.memory.exists:
         return empty_memory_page(asker)
     numbers = numbers_in(argument)
@@ -322,10 +322,10 @@ def chat_why(asker: Asker, argument: str) -> ChatPage:
 
 
 def unknown_number_page(number: int) -> ChatPage:
-    """For a number that nothing is called by, or no longer."""
+    """Return the page for a number without a record."""
     return chat_page(
         ChatLine(f"There is no #{number}.", "bad"),
-        ChatLine("The numbers stand behind what I show.", "aside"),
+        ChatLine("Each memory is shown with its number.", "aside"),
         choices=[[Choice("Show everything", "show")]],
     )
 
@@ -333,18 +333,18 @@ def unknown_number_page(number: int) -> ChatPage:
 def _explanation_page(asker: Asker, record: Record) -> ChatPage:
     try:
         entries = asker.memory.why(record.id).entries
-    except NotFoundError:  # erased elsewhere, this very moment
+    except NotFoundError:  # erased elsewhere at this moment
         entries = ()
     number = asker.numbers([record]).get(record.id)
     shown = ChatLine(fit_cells(record_text(record), 6 * WIDTH - 12), "text", number)
     facts = [f"{_origin_text(record)} on {format_day(record.created_at.date())}."]
     if record.agent:
-        facts.append(f"Written down by {quote_typed(record.agent, 20)}.")
+        facts.append(f"Written by {quote_typed(record.agent, 20)}.")
     facts += [f"Based on: {quote_typed(said, 3 * WIDTH - 16)}" for said in _support(asker, record)[:2]]
     if record.kind != "message":
         facts.append(f"How sure I am: {_confidence_text(record.confidence)}.")
     if not record.trusted:
-        facts.append("It comes from a text that is not your own, so I treat it with care.")
+        facts.append("It comes from a text you did not write, so I treat it with care.")
     facts += _history_lines(record, entries)
     return chat_page(
         ChatLine("Why I know this", "title"),
@@ -366,12 +366,12 @@ def _next_choices(asker: Asker, record: Record) -> list[list[Choice]]:
 def _origin_text(record: Record) -> str:
     origin = record.source.partition(":")[0]
     return {
-        USER_EDIT: "You wrote it into your memory file",
+        USER_EDIT: "You wrote it in your memory file",
         "explicit": "You asked me to remember it",
         "explicit_mention": "You asked me to remember it",
         "conversation": "It was said in a conversation",
         "discussion": "It came up in a discussion",
-        "reaction": "It follows from a reaction of yours",
+        "reaction": "It comes from one of your reactions",
         "batch_extraction": "I learned it from our conversations",
         "tool": "An assistant noted it",
         "import": "It was imported",
@@ -380,7 +380,7 @@ def _origin_text(record: Record) -> str:
 
 
 def _support(asker: Asker, record: Record) -> list[str]:
-    """The words it rests on: the excerpt, or the messages as far as they are kept."""
+    """Return the supporting text: the excerpt, or the messages that are still stored."""
     if record.excerpt:
         return [record.excerpt]
     said = []
@@ -399,7 +399,7 @@ def _confidence_text(confidence: float) -> str:
 
 
 def _history_lines(record: Record, entries: tuple[JournalEntry, ...]) -> list[str]:
-    """What became of it."""
+    """Return sentences about what happened to the record later."""
     if record.status == "superseded":
         return ["It has been replaced by something newer."]
     changes = [entry for entry in entries[1:] if entry.op != "prune"]

@@ -1,7 +1,6 @@
-"""Who asks: a person with their memory, and how records are told to them.
+"""The person who asks, with their memory, and the form in which they see records.
 
-A person may always see and remove what is theirs: what is listed here is listed while memory is paused, and in
-incognito too, where nobody else reads it.
+People may always see and remove their own data, so records are listed here even while memory is paused or incognito.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from recollect.surfaces.chat.page import ChatLine, Choice, line_text
 from recollect.surfaces.chat.text_fit import WIDTH, count_phone_lines, fit_cells
 
 SHOWN = ("fact", "note", "observation", "episode", "daily")
-"""The kinds that are shown. Messages are looked through too; working memory is the agents' own."""
+"""The kinds that are shown. Messages are searched too; scratch values belong to the agents."""
 
 _NUMBER = r"(?:[#№]\s?)?\d{1,12}"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:(?:\s*[,;&+]\s*|\s+and\s+|\s+){_NUMBER})*", re.IGNORECASE)
@@ -31,7 +30,7 @@ _NUMBERS = re.compile(rf"{_NUMBER}(?:(?:\s*[,;&+]\s*|\s+and\s+|\s+){_NUMBER})*",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """A person who asks something, at one moment."""
+    """A person who asks something at one moment."""
 
     app: Recollect
     identity: Identity
@@ -39,7 +38,7 @@ class Asker:
     now: datetime
 
     def remembered(self, *kinds: str) -> list[Record]:
-        """What is remembered of these kinds, pinned and new things first."""
+        """Return active records of these kinds, pinned and new ones first."""
         if self.memory.mode == "incognito":
             found = [record for record in self._by_journal() if record.kind in kinds]
         else:
@@ -47,7 +46,7 @@ class Asker:
         return sorted(found, key=lambda record: (record.pinned, record.updated_at, record.id), reverse=True)
 
     def _by_journal(self) -> list[Record]:
-        """What there is, as the journal tells: in incognito a memory answers nothing else."""
+        """Return active records from the journal: an incognito memory answers nothing else."""
         last: dict[str, Record | None] = {}
         for entry in self.memory.history():
             if entry.after is not None or entry.erased or entry.op in ("erase", "expire"):
@@ -55,61 +54,61 @@ class Asker:
         return [record for record in last.values() if record is not None and self.is_active(record)]
 
     def speaking_of(self, topic: str) -> list[Record]:
-        """What speaks of a topic, conversations included, as far as it is shown."""
+        """Return visible records that mention a topic, including messages."""
         remembered = self.remembered(*SHOWN, "message")
         try:
             found = {record.id for record in records_about(remembered, topic_of(remembered, topic), derived=False)}
         except InvalidInputError:
-            return []  # there is no word in it
+            return []  # the topic contains no words
         return [record for record in remembered if record.id in found]
 
     def is_active(self, record: Record) -> bool:
-        """Whether it is remembered now."""
+        """Return True if the record is currently remembered."""
         return record.status == "active" and (record.expires_at is None or record.expires_at > self.now)
 
     def numbers(self, records: Iterable[Record]) -> dict[str, int]:
-        """What the person calls these records by."""
+        """Return the numbers of these records by id."""
         return self.memory.numbers([record.id for record in records])
 
 
 def record_by_number(memory: Memory, number: int) -> Record | None:
-    """The record that is shown with this number, whatever became of it."""
+    """Return the record with this number, whatever its status."""
     try:
         record = memory.numbered(number)
     except NotFoundError:
         return None
-    # the journal numbers every change; a record is called by its first
+    # the journal numbers every change; a record's number is that of its first change
     is_shown = record.kind != "scratch" and memory.numbers([record.id]).get(record.id) == number
     return record if is_shown else None
 
 
 def numbers_in(text: str) -> list[int]:
-    """The numbers a text consists of: "12", "#12, #15 and 18"; none if it is anything else."""
+    """Return the numbers in a text such as "12" or "#12, #15 and 18"; none if it is anything else."""
     if not _NUMBERS.fullmatch(text.strip()):
         return []
     return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", text)))
 
 
 def listing_digest(*records: Record) -> str:
-    """A mark of these very records, saying what they say now."""
+    """Return a fingerprint of these records with their current text."""
     return short_digest(*((record.id, record_text(record)) for record in records))
 
 
 def short_digest(*parts: object) -> str:
-    """A few letters that tell whether something is still what it was when a choice was offered."""
+    """Return a short fingerprint, to check that something is unchanged since a choice was offered."""
     return f"={blake2b(repr(parts).encode(), digest_size=8).hexdigest()[:6]}"
 
 
 def undo_choice(number: int, record: Record) -> Choice:
-    """To take back the last change of this very record."""
-    return Choice("Bring it back", f"undo {number} {short_digest(record.id)}")
+    """Return the choice that undoes the last change of this record."""
+    return Choice("Restore it", f"undo {number} {short_digest(record.id)}")
 
 
-# how records are told
+# records as text
 
 
 def full_text(record: Record) -> str:
-    """All that a record says."""
+    """Return the full text of a record."""
     if isinstance(record, Note) and record.title:
         return f"{record.title}: {record.content}"
     if isinstance(record, Fact) and record.key and not record.label:
@@ -118,7 +117,7 @@ def full_text(record: Record) -> str:
 
 
 def record_text(record: Record) -> str:
-    """A record as the person reads it."""
+    """Return a record as the person reads it."""
     if isinstance(record, DailyEntry):
         return f"{format_day(record.day)}: {record.content}"
     if isinstance(record, Message):
@@ -128,26 +127,26 @@ def record_text(record: Record) -> str:
 
 
 def item_line(text: str, number: int | None, rows: int = 1) -> ChatLine:
-    """One thing in a list, in at most so many lines of a phone."""
+    """Return a list item that takes at most ``rows`` lines on a phone."""
     cells = rows * WIDTH - 2 - (0 if number is None else len(f" #{number}"))
     line = ChatLine(fit_cells(text, cells), "item", number)
-    while count_phone_lines(line_text(line)) > rows:  # words do not fill a line
+    while count_phone_lines(line_text(line)) > rows:  # breaking between words leaves gaps
         cells -= 3
         line = ChatLine(fit_cells(line.text, cells), "item", number)
     return line
 
 
 def item_lines(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[ChatLine]:
-    """Records in a list, with their numbers."""
+    """Return records as list items with their numbers."""
     numbers = asker.numbers(records)
     return [item_line(record_text(record), numbers.get(record.id), rows) for record in records]
 
 
 def format_day(day: date) -> str:
-    """A day as people write it: 12 Nov 2026."""
+    """Return a day as people write it: 12 Nov 2026."""
     return f"{day.day} {day:%b %Y}"
 
 
 def pluralize(number: int, one: str = "memory", many: str = "memories") -> str:
-    """``1 memory`` or ``3 memories``."""
+    """Return ``1 memory`` or ``3 memories``."""
     return f"{number:,} {one if number == 1 else many}"

@@ -1,7 +1,6 @@
 """The command line: every verb of the public API, for people and for scripts.
 
-Each command is a few lines over one public call. `program` holds the program itself and what all commands
-share, `write_commands`, `read_commands`, `remove_commands` and `memory_commands` the commands, `tour` the guided tour.
+Each command is a few lines over one public call. `program` builds the program and adds the shared options.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ import sys
 
 
 def main() -> None:
-    """The entry point of `recollect`."""
+    """Run `recollect`: the entry point of the program."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        # typer would load much before it answers that
+        # answered before the slow import of typer
         from recollect import __version__
 
         print(f"recollect {__version__}")

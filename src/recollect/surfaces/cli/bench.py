@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).parents[4]
 
 
 def add_commands(checkout: Path = CHECKOUT) -> None:
-    """Add the commands of ``benchmarks/``, or in an installed package one that says where they are."""
+    """Add the commands of ``benchmarks/``; in an installed package, a command that says where to find them."""
     if (checkout / "benchmarks" / "command.py").is_file():
         sys.path.insert(0, str(checkout))
         import_module("benchmarks.command")
@@ -26,8 +26,8 @@ def add_commands(checkout: Path = CHECKOUT) -> None:
 
 
 def _explain() -> None:
-    """Measure recall and speed (from a source checkout)."""
-    raise InvalidInputError("bench", "needs a source checkout; clone the repository and run it there")
+    """Measure search quality and speed (from a source checkout)."""
+    raise InvalidInputError("bench", "needs a source checkout; clone the repository and run it from there")
 
 
 add_commands()

@@ -1,4 +1,4 @@
-"""The command that talks: the terminal chat."""
+"""The `recollect chat` command."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def chat_command(
     session: CliSession,
     name: Annotated[
         str | None,
-        typer.Option("--session", help="A chat of its own, to come back to.", metavar="NAME"),
+        typer.Option("--session", help="A separate chat that you can return to.", metavar="NAME"),
     ] = None,
 ) -> None:
-    """Talk with your memory, with a model if one is set."""
+    """Talk to your memory, with a model if one is configured."""
     from recollect.agents.models import configured_model
     from recollect.surfaces.chat.conversation import Conversation
     from recollect.surfaces.terminal.chat import TerminalChat
@@ -29,7 +29,7 @@ def chat_command(
     from recollect.surfaces.terminal.screen import JsonScreen, Screen
 
     app, identity = session.recollect, (TERMINAL, session.user)
-    with suppress(LinkError):  # joined with another channel: then it is that user
+    with suppress(LinkError):  # already linked with another channel
         app.identities.bind(identity, session.user)
     model = configured_model(app.config)
     try:

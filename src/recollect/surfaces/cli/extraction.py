@@ -1,4 +1,4 @@
-"""The commands that learn: from a day, and from a transcript."""
+"""The commands that learn from a day's interactions or from a transcript."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recollect.agents.extract import Extracted
 
 _UserId = Annotated[str | None, typer.Option("--user-id", help="The same as --user.", metavar="ID")]
-_Date = Annotated[str | None, typer.Option("--date", help="Which day; today otherwise.", metavar="DATE")]
+_Date = Annotated[str | None, typer.Option("--date", help="The day to learn from (default: today).", metavar="DATE")]
 
 
 @command(
@@ -31,15 +31,15 @@ _Date = Annotated[str | None, typer.Option("--date", help="Which day; today othe
 def extract_command(
     session: CliSession, user_id: _UserId = None, all: Everyone = False, date: _Date = None, dry_run: DryRun = False
 ) -> int:
-    """Learn from what people did and said on a day, once a day."""
+    """Learn from what users did and said on one day."""
     from recollect.agents.extract import UNKNOWN, extract_all
 
     if all and user_id is not None:
-        raise InvalidInputError("--all", "is everyone; leave out --user-id, or --all")
+        raise InvalidInputError("--all", "cannot be combined with --user-id")
     day = utc_now().date() if date is None else parse_day("--date", date)
     config = session.config
     if not (config.extraction_model or config.model or config.local_model):
-        session.out.aside("No model is set (MEMORY_MODEL): by rules.")
+        session.out.aside("No model is configured (MEMORY_MODEL); extracting by rules.")
     users = list(session.recollect.users()) if all else [user_id or session.user]
     done: list[Extracted] = []
     with progress("Learning") as tell:
@@ -64,7 +64,7 @@ def extract_command(
     session.out.line(f"{summary}.")
     session.changed_nothing(dry_run)
     if dry_run and summary.tokens:
-        session.out.aside(f"The model was asked all the same: its {summary.tokens:,} tokens are in the ledger.")
+        session.out.aside(f"The model was called even so; its {summary.tokens:,} tokens are in the ledger.")
     if summary.failed:
         return STORAGE
     return NOT_FOUND if not all and done[0].skipped == UNKNOWN else DONE
@@ -81,20 +81,20 @@ def consolidate_command(
     file: Annotated[
         str,
         typer.Argument(
-            help="Messages, one JSON object a line with role and content; - reads standard input.", metavar="FILE"
+            help="Messages as JSON Lines, each with role and content; - reads standard input.", metavar="FILE"
         ),
     ],
 ) -> int:
-    """Keep what a working session decided, from its transcript."""
+    """Save what a working session decided, from a transcript."""
     from recollect.agents.consolidate import consolidate as keep_decisions
 
     if session.session is None:
-        raise InvalidInputError("--session", "is needed: what is kept says which session it comes from")
+        raise InvalidInputError("--session", "is required: every insight names the session it comes from")
     kept = keep_decisions(session.memory, session.session, _parse_transcript(read_file_argument("FILE", file)))
     session.out.document(plain_data({"written": kept.written, "outcomes": kept.outcomes}))
     for outcome in kept.outcomes:
         session.out.line(outcome.message)
-    session.out.line(f"{kept.written} insight{'s' * (kept.written != 1)} kept.")
+    session.out.line(f"Saved {kept.written} insight{'s' * (kept.written != 1)}.")
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""The commands about one person on several channels: joining two identities by a code, and who is who."""
+"""The commands that link a person's identities on several channels, and list them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _As = Annotated[
     str | None,
-    typer.Option("--as", help="Who, if not the user at this terminal: telegram:12345.", metavar="CHANNEL:NAME"),
+    typer.Option("--as", help="Act as another identity, such as telegram:12345.", metavar="CHANNEL:NAME"),
 ]
 
 _link = typer.Typer(cls=CliGroup, name="link")
@@ -34,9 +34,9 @@ app.add_typer(
 def _link_group(
     ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
 ) -> None:
-    """Join two channels into one memory, by a code."""
+    """Link two channels to one memory with a code."""
     given = {"user": user, "root": root, "files": files, "json": json}
-    # what stands before the name of the command holds for it, too
+    # options before the name of the subcommand apply to it, too
     ctx.default_map = dict.fromkeys(("show", "enter", "confirm", "decline", "status", "undo"), given)
 
 
@@ -46,19 +46,21 @@ def _link_command(*examples: str) -> Callable[[_Verb], _Verb]:
 
 @_link_command("recollect link show", "recollect link show --user anna")
 def link_show_command(session: CliSession, as_: _As = None) -> None:
-    """Show a code here, to be entered on the other channel."""
+    """Show a code to enter on the other channel."""
     who = _acting_identity(session, as_, begins=True)
     code = session.recollect.identities.start_link(who)
     session.out.document({"identity": who, "code": code.text, "until": code.until})
     session.out.line(code.text)
-    session.out.aside(f"Enter this code on the other channel until {format_moment(code.until)}; it works once.")
+    session.out.aside(f"Enter this code on the other channel before {format_moment(code.until)}. It works once.")
     session.out.aside("Then confirm here: recollect link confirm")
 
 
 @_link_command("recollect link enter K7QM2-XWDPA", "recollect link enter K7QM2-XWDPA --as telegram:12345")
 def link_enter_command(
     session: CliSession,
-    code: Annotated[str, typer.Argument(help="What the other channel shows.", metavar="CODE", show_default=False)],
+    code: Annotated[
+        str, typer.Argument(help="The code that the other channel shows.", metavar="CODE", show_default=False)
+    ],
     as_: _As = None,
 ) -> None:
     """Enter the code that the other channel shows."""
@@ -70,7 +72,7 @@ def link_enter_command(
 
 @_link_command("recollect link confirm", "recollect link confirm --yes --json")
 def link_confirm_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
-    """Agree to what is pending; both sides have to."""
+    """Confirm a pending link; both sides have to."""
     from recollect.identity.identities import Pending
 
     session.may_ask(yes)
@@ -79,32 +81,32 @@ def link_confirm_command(session: CliSession, as_: _As = None, yes: Yes = False)
     if pending is not None and not pending.confirmed:
         if not yes:
             _print_pending(session, pending)
-        if not session.agreed("Join them?", yes):
+        if not session.agreed("Link them?", yes):
             return NO
     done = session.recollect.identities.confirm(who)
     session.out.document({"joined": not isinstance(done, Pending), "result": done})
     session.out.line(done.message)
     if not isinstance(done, Pending):
-        session.out.aside(f"The memory is that of {done.user_id!r} now (--user).")
+        session.out.aside(f"The memory now belongs to the user {done.user_id!r} (--user).")
         if done.undo_until is not None:
             session.out.aside(
-                f"To take it back, until {format_moment(done.undo_until)}: recollect link undo --as {done.identity}"
+                f"To undo this, until {format_moment(done.undo_until)}: recollect link undo --as {done.identity}"
             )
     return DONE
 
 
 @_link_command("recollect link decline")
 def link_decline_command(session: CliSession, as_: _As = None) -> int:
-    """Do not join what is pending, or take back a code."""
+    """Decline a pending link, or withdraw a code."""
     declined = session.recollect.identities.decline(_acting_identity(session, as_))
     session.out.document({"declined": declined})
-    session.out.line("Declined; nothing was joined." if declined else "There was nothing to decline.")
+    session.out.line("Declined; nothing was linked." if declined else "There was nothing to decline.")
     return DONE if declined else NO
 
 
 @_link_command("recollect link status", "recollect link status --as telegram:12345 --json")
 def link_status_command(session: CliSession, as_: _As = None) -> None:
-    """Show what waits here, and what is joined."""
+    """Show pending and existing links."""
     who, identities = _acting_identity(session, as_), session.recollect.identities
     home = identities.resolve(who)
     own = {str(who), home, *([session.user] if as_ is None else [])}
@@ -119,15 +121,15 @@ def link_status_command(session: CliSession, as_: _As = None) -> None:
     if joined:
         _print_identities(session, joined)
     elif pending is None and until is None:
-        session.out.line(f"{who} is joined with nothing, and nothing waits.")
+        session.out.line(f"{who} is not linked, and no link is pending.")
 
 
 @_link_command("recollect link undo --as telegram:12345")
 def link_undo_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
-    """Take a joining back, within 30 days."""
+    """Undo a link, within 30 days."""
     session.may_ask(yes)
     who = _acting_identity(session, as_)
-    question = f"Undo the last joining of {who}? What was learned together since stays with the other."
+    question = f"Undo the last link of {who}? What was learned since then stays with the other identity."
     if not session.agreed(question, yes):
         return NO
     undone = session.recollect.identities.unlink(who)
@@ -141,10 +143,10 @@ def identities_command(
     session: CliSession,
     bind: Annotated[
         str | None,
-        typer.Option("--bind", help="From now on this identity is the user.", metavar="CHANNEL:NAME"),
+        typer.Option("--bind", help="Bind this identity to the user from now on.", metavar="CHANNEL:NAME"),
     ] = None,
 ) -> None:
-    """Show who is who on which channel."""
+    """List identities on all channels and their users."""
     known = session.recollect.identities
     if bind is not None:
         known.bind(_parse_identity("--bind", bind), session.user)
@@ -153,11 +155,11 @@ def identities_command(
     if found:
         _print_identities(session, found)
     else:
-        session.out.aside("Nobody is joined: each identity is a user of its own, such as telegram:12345.")
+        session.out.aside("No identities are linked. Each one is a separate user, such as telegram:12345.")
 
 
 def _acting_identity(session: CliSession, given: str | None, *, begins: bool = False) -> Identity:
-    """The identity that was named, or the user as this terminal knows them."""
+    """Return the identity named with --as, or the user's identity on the terminal."""
     if given is not None:
         return _parse_identity("--as", given)
     from recollect.identity.identities import check_identity

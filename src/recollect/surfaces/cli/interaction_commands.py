@@ -1,4 +1,4 @@
-"""The commands about what the application reports of the person, and the runs that learn from it."""
+"""The commands for interactions that applications report, and for the runs that learn from them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ app.add_typer(
 def _events_group(
     ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
 ) -> None:
-    """Report what the person did, and list it."""
+    """Report and list interactions: what the user did."""
     given = {"user": user, "root": root, "files": files, "json": json}
-    # what stands before the name of the command holds for it, too
+    # options before the name of the subcommand apply to it, too
     ctx.default_map = dict.fromkeys(("report", "import", "list"), given)
 
 
@@ -50,9 +50,9 @@ def _event_command(*examples: str, mirrors: str | None = None, without: Sequence
     mirrors="report",
 )
 def events_report_command(session: CliSession, given: Given) -> int:
-    """Report one thing the person did or was given."""
+    """Report one thing the user did or was shown."""
     outcome = session.memory.report(**given)
-    code = session.answer(outcome)
+    code = session.print_outcome(outcome)
     if isinstance(outcome, Reported):
         session.out.line(f"  {outcome.interaction.id}")
     return code
@@ -62,11 +62,12 @@ def events_report_command(session: CliSession, given: Given) -> int:
 def events_import_command(
     session: CliSession,
     file: Annotated[
-        str, typer.Argument(help="A JSON object a line; - reads standard input.", metavar="FILE", show_default=False)
+        str,
+        typer.Argument(help="One JSON object per line; - reads standard input.", metavar="FILE", show_default=False),
     ],
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Store the good lines all the same.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip invalid lines and store the others.")] = False,
 ) -> int:
-    """Report many things at once, from JSON Lines."""
+    """Report many interactions from a JSON Lines file."""
     good, bad = _parse_lines(read_file_argument("FILE", file))
     if bad and not skip_bad:
         for number, problem in list(bad.items())[:_MOST_LISTED]:
@@ -75,27 +76,27 @@ def events_import_command(
         first = f", the first is line {number} ({problem})" if session.json else ""
         raise InvalidInputError(
             "FILE",
-            f"{_count_lines(len(bad))} cannot be read{first}; nothing was stored. Correct the file, or add --skip-bad",
+            f"{_count_lines(len(bad))} cannot be read{first}; nothing was stored. Fix the file, or add --skip-bad",
         )
     with progress("Storing") as tell:
         outcomes = session.memory.report_many(good, progress=tell)
     if outcomes and isinstance(outcomes[0], Refused):
-        return session.answer(outcomes[0])
+        return session.print_outcome(outcomes[0])
     stored = sum(isinstance(outcome, Reported) and outcome.fresh for outcome in outcomes)
     known = len(outcomes) - stored
     skipped = [{"line": number, "problem": str(problem)} for number, problem in bad.items()]
     session.out.document({"stored": stored, "known": known, "skipped": skipped})
-    told = [f"{stored:,} stored", f"{known:,} known already" if known else "", f"{len(bad):,} skipped" if bad else ""]
+    told = [f"{stored:,} stored", f"{known:,} already known" if known else "", f"{len(bad):,} skipped" if bad else ""]
     session.out.line(f"{', '.join(filter(None, told))}.")
     for number, problem in list(bad.items())[:_MOST_LISTED]:
         session.out.aside(f"line {number}: {problem}")
     if len(bad) > _MOST_LISTED:
-        session.out.aside(f"… and {_count_lines(len(bad) - _MOST_LISTED)} more (all of them with --json)")
+        session.out.aside(f"… and {_count_lines(len(bad) - _MOST_LISTED)} more (use --json to see all)")
     return DONE
 
 
 def _parse_lines(text: str) -> tuple[list[Interaction], dict[int, InvalidInputError]]:
-    """What the lines hold, and by number those that hold nothing good."""
+    """Return the valid interactions, and the errors of the other lines by line number."""
     from recollect.memory.interaction_log import read_lines
 
     lines = text.split("\n")
@@ -128,13 +129,13 @@ def events_list_command(
     given: Given,
     limit: Last = 20,
 ) -> None:
-    """Show what was reported, newest first."""
-    memory = session.known
+    """List reported interactions, newest first."""
+    memory = session.existing_memory
     found = memory.interactions(**given, limit=limit or None, newest_first=True)
     session.out.document(found)
     if not found:
         hidden = memory.mode == "incognito"
-        session.out.aside("Nothing is recalled: memory is incognito." if hidden else "No interactions.")
+        session.out.aside("Nothing is shown: memory is incognito." if hidden else "No interactions.")
         return
     rows = [
         (one.id[-SHORT_ID:], format_moment(one.at, zone=False), one.kind, one.value or "", _event_subject(one))
@@ -142,7 +143,7 @@ def events_list_command(
     ]
     session.out.table(("id", "when (UTC)", "kind", "value", "about"), rows)
     if len(found) == limit and sys.stdout.isatty():
-        session.out.aside(f"The last {limit}; more with --limit.")
+        session.out.aside(f"Showing the last {limit}; use --limit for more.")
 
 
 def _event_subject(one: Interaction) -> str:
@@ -157,7 +158,7 @@ def runs_command(
     limit: Last = 20,
     all: Everyone = False,
 ) -> int:
-    """Show how learning from each day went, newest first."""
+    """List extraction runs, newest first."""
     kind, most = given.get("kind"), limit or 1_000_000
     unread: dict[str, StoreError] = {}
     if all:
@@ -165,12 +166,12 @@ def runs_command(
         problems = [{"user": user, "problem": str(error)} for user, error in unread.items()]
         session.out.document([{"user": user, "run": run} for user, run in found] + problems)
         for user, error in unread.items():
-            session.out.aside(f"{user} is left out: {error}")
+            session.out.aside(f"{user} was skipped: {error}")
     else:
-        found = [(session.user, run) for run in session.known.runs(kind=kind, limit=most)]
+        found = [(session.user, run) for run in session.existing_memory.runs(kind=kind, limit=most)]
         session.out.document([run for _, run in found])
     if not found:
-        session.out.aside("Nothing was extracted yet." if kind is None else f"There is no run of the kind {kind}.")
+        session.out.aside("No extraction has run yet." if kind is None else f"There are no runs of kind {kind}.")
         return STORAGE if unread else DONE
     head = ("day", "kind", "status", "interactions", "written", "updated", "tokens", "ms", "error")
     rows = [(user, *_run_row(run)) if all else _run_row(run) for user, run in found]

@@ -1,4 +1,4 @@
-"""The commands about what people care about: a list in the person's order, and what many have in common."""
+"""The commands for interests: ranking a list for one user, and topics that many users share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import Given
-from recollect.surfaces.cli.output import Marked, shorten_line
+from recollect.surfaces.cli.output import MarkedCell, shorten_line
 from recollect.surfaces.cli.program import RECALL, WHOLE, command
 from recollect.surfaces.cli.session import CliSession, read_file_argument
 
@@ -29,43 +29,43 @@ def rank_command(
     file: Annotated[
         str,
         typer.Argument(
-            help="An item a line, as text or as a JSON object with title, text, topics; - reads standard input.",
+            help="One item per line, as text or a JSON object with title, text, topics; - reads standard input.",
             metavar="FILE",
             show_default=False,
         ),
     ],
 ) -> None:
-    """Order things to read by what the person cares about."""
+    """Sort a list of items by the user's interests."""
     found = session.memory.rank(_parse_ranked_items(read_file_argument("FILE", file)), **given)
     session.out.document(found)
     if not found:
-        session.out.aside("There is nothing to rank.")
+        session.out.aside("The list is empty.")
         return
     as_given = not any(reason.ids for one in found for reason in one.reasons)
     rows = []
     for one in found:
-        text = Marked(_item_label(one.item), below=[one.why] if one.why and not as_given else ())
+        text = MarkedCell(_item_label(one.item), below=[one.why] if one.why and not as_given else ())
         rows.append((f"{one.score:+.2f}" if one.score else "0", str(one.position + 1), text))
     session.out.table(("score", "was", "item"), rows, right=("score", "was"))
     if as_given:
-        session.out.aside(f"{found[0].why or 'Nothing is known that speaks for or against any of them'}.".capitalize())
+        session.out.aside(f"{found[0].why or 'the order is unchanged, as no interest matches any item'}.".capitalize())
 
 
 @command(WHOLE, "recollect trends", "recollect trends --at-least 20 --days 7 --json")
 def trends_command(
     session: CliSession,
     at_least: Annotated[
-        int, typer.Option("--at-least", "-k", help="Shared by so many users; 5 or more.", metavar="NUMBER")
+        int, typer.Option("--at-least", "-k", help="Minimum number of users, 5 or more.", metavar="NUMBER")
     ] = 5,
-    days: Annotated[int, typer.Option("--days", help="Of the last 7, 30, 90 or 365 days.", metavar="NUMBER")] = 30,
+    days: Annotated[int, typer.Option("--days", help="The period in days: 7, 30, 90 or 365.", metavar="NUMBER")] = 30,
 ) -> None:
-    """Show what many users care about, of those who consented."""
+    """Show interests that many users share (with consent)."""
     found = session.recollect.trends(k=at_least, days=days)
     session.out.document(found)
     if not found:
         session.out.aside(
-            f"Nothing is shared by {at_least} users who consented (recollect consent trends)"
-            f" in the {days} days before today."
+            f"No topic was shared by {at_least} users in the {days} days before today."
+            " Only users who consented are counted (recollect consent trends)."
         )
         return
     session.out.table(("users", "topic"), [(f"{one.users:,}+", one.topic) for one in found], right=("users",))
@@ -81,7 +81,7 @@ def _parse_ranked_items(text: str) -> list[Any]:
         try:
             items.append(json.loads(said))
         except (ValueError, RecursionError):
-            raise InvalidInputError("FILE", f"line {number} begins with {{ but is not JSON") from None
+            raise InvalidInputError("FILE", f"line {number} begins with {{ but is not valid JSON") from None
     return items
 
 

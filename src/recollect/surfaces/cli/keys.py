@@ -1,4 +1,4 @@
-"""The commands about keys to the HTTP API."""
+"""The commands for API keys and login links."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ app.add_typer(
 def _keys_group(
     ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
 ) -> None:
-    """Make, list and revoke keys to the HTTP API."""
+    """Create, list and revoke API keys."""
     given = {"user": user, "root": root, "files": files, "json": json}
     ctx.default_map = dict.fromkeys(("create", "list", "revoke", "renew"), given)
 
@@ -39,25 +39,25 @@ def _keys_group(
 def keys_create_command(
     session: CliSession,
     tenant: Annotated[
-        str, typer.Option("--tenant", help="The application whose users it is for.", metavar="NAME")
+        str, typer.Option("--tenant", help="The tenant that the key belongs to.", metavar="NAME")
     ] = "default",
     scope: Annotated[str, typer.Option("--scope", help="read, write or admin.", metavar="NAME")] = "write",
-    name: Annotated[str, typer.Option("--name", help="What you call it.", metavar="TEXT")] = "",
+    name: Annotated[str, typer.Option("--name", help="A name for the key.", metavar="TEXT")] = "",
 ) -> None:
-    """Make a key, and show it this once."""
+    """Create an API key. It is shown only once."""
     key, text = session.recollect.keys.create(tenant, scope=scope, name=name)
     session.out.document({"id": key.id, "tenant": key.tenant, "scope": key.scope, "name": key.name, "key": text})
     session.out.line(text)
-    session.out.aside(f"Its id is {key.id}. The key is not shown again; only its hash is stored.")
+    session.out.aside(f"Key id: {key.id}. Copy the key now; only its hash is stored, and it cannot be shown again.")
 
 
 @command_below(_keys, "recollect keys list", "recollect keys list --json")
 def keys_list_command(session: CliSession) -> None:
-    """The keys there are, without what lets anybody in."""
+    """List API keys (secrets are never shown)."""
     found = session.recollect.keys.all()
     session.out.document(found)
     if not found:
-        session.out.aside("There is no key: on this machine everybody may use the API, and nobody from elsewhere.")
+        session.out.aside("There are no API keys. The API is open on this machine and closed to all others.")
         return
     rows = [
         (
@@ -76,22 +76,20 @@ def keys_list_command(session: CliSession) -> None:
 @command_below(_keys, "recollect keys revoke 4f0c2a9be1d35786")
 def keys_revoke_command(
     session: CliSession,
-    key: Annotated[str, typer.Argument(help="The id of a key.", metavar="ID", show_default=False)],
+    key: Annotated[str, typer.Argument(help="The id of the key.", metavar="ID", show_default=False)],
 ) -> None:
-    """Let nobody in with a key any more, at once and everywhere."""
+    """Revoke a key immediately."""
     session.recollect.keys.revoke(key)
     session.out.document({"revoked": key})
-    session.out.line(f"The key {key} lets nobody in any more.")
+    session.out.line(f"Revoked the key {key}.")
 
 
 @command_below(_keys, "recollect keys renew")
 def keys_renew_command(session: CliSession) -> None:
-    """Sign tokens, links and login sessions anew, as after a backup was stolen."""
+    """Replace the signing secret, for example after a backup was stolen."""
     session.recollect.keys.renew_secret()
     session.out.document({"renewed": True})
-    session.out.line(
-        "Tokens, links and login sessions of before are worth nothing. Start every process anew that serves."
-    )
+    session.out.line("All earlier tokens, login links and sessions are invalid. Restart every server process.")
 
 
 @command(
@@ -103,16 +101,16 @@ def keys_renew_command(session: CliSession) -> None:
 def login_command(
     session: CliSession,
     tenant: Annotated[
-        str, typer.Option("--tenant", help="The application whose user it is.", metavar="NAME")
+        str, typer.Option("--tenant", help="The tenant that the user belongs to.", metavar="NAME")
     ] = "default",
-    operator: Annotated[bool, typer.Option("--operator", help="For the dashboards, not for a memory.")] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="To look, and change nothing.")] = False,
+    operator: Annotated[bool, typer.Option("--operator", help="Log in to the dashboards instead of a memory.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Allow viewing only.")] = False,
 ) -> None:
-    """Make a link to the web console, good once and for ten minutes."""
-    user = None if operator else session.whose if tenant == DEFAULT_TENANT else session.user
+    """Create a one-time login link for the web console."""
+    user = None if operator else session.user_id if tenant == DEFAULT_TENANT else session.user
     code, until = Login(session.recollect.keys).code(user, tenant=tenant, operator=operator, read_only=read_only)
     where = session.config.console_url.rstrip("/") or "http://127.0.0.1:8765/console"
     link = f"{where}/login?code={quote(code)}"
     session.out.document({"link": link, "code": code, "until": to_text(until)})
     session.out.line(link)
-    session.out.aside(f"It is good once, until {format_moment(until)}. Whoever opens it is let in.")
+    session.out.aside(f"The link works once, until {format_moment(until)}. Anyone who opens it is logged in.")

@@ -1,4 +1,4 @@
-"""The command that serves the memory to MCP clients."""
+"""The `recollect mcp` command."""
 
 from __future__ import annotations
 
@@ -28,27 +28,29 @@ def mcp_command(
     session: CliSession,
     ctx: typer.Context,
     suite: Annotated[
-        list[str] | None, typer.Option("--suite", help="Tools to offer (notes); may be repeated.", metavar="NAME")
+        list[str] | None,
+        typer.Option("--suite", help="Tool suite to offer (default: notes); repeatable.", metavar="NAME"),
     ] = None,
     http: Annotated[
         str | None,
-        typer.Option("--http", help="Listen here, at /mcp, instead of stdio.", metavar="[HOST:]PORT"),
+        typer.Option("--http", help="Serve HTTP at /mcp instead of stdio.", metavar="[HOST:]PORT"),
     ] = None,
     tokens: Annotated[
         Path | None, typer.Option("--tokens", help="Lines of TOKEN USER [SUITE,SUITE].", metavar="FILE")
     ] = None,
     user_header: Annotated[
-        str | None, typer.Option("--user-header", help="A trusted proxy tells the user in it.", metavar="NAME")
+        str | None,
+        typer.Option("--user-header", help="The header in which a trusted proxy names the user.", metavar="NAME"),
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Only that proxy can reach this address.")
+        bool, typer.Option("--behind-proxy", help="Confirm that only that proxy can reach this address.")
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", help="Another name it is reached by; repeatable.", metavar="NAME"),
+        typer.Option("--allow-host", help="Another accepted host name; repeatable.", metavar="NAME"),
     ] = None,
 ) -> None:
-    """Serve the memory to MCP clients: stdio or HTTP."""
+    """Serve the memory to MCP clients over stdio or HTTP."""
     try:
         import mcp as _  # noqa: F401
     except ImportError:
@@ -61,7 +63,7 @@ def mcp_command(
     if http is None:
         for name, given in (("--tokens", tokens), ("--user-header", user_header), ("--behind-proxy", behind_proxy)):
             if given:
-                raise InvalidInputError(name, "goes with --http")
+                raise InvalidInputError(name, "requires --http")
         from recollect.surfaces.mcp import stdio
 
         stdio.run_stdio(session.recollect, McpCaller(session.user, suites))
@@ -74,7 +76,7 @@ def mcp_command(
     callers = _callers(session.user if is_named else None, tokens, user_header, behind_proxy, suites, address)
     if address.is_any and not allow_host:
         raise InvalidInputError(
-            "--http", "listens on every address: say by which name it is reached, with --allow-host"
+            "--http", "listens on every address; add --allow-host with the host name that clients use"
         )
     over_http.run_http(session.recollect, callers, address, allow_host or ())
 
@@ -87,31 +89,35 @@ def _callers(
     suites: tuple[str, ...],
     address: Address,
 ) -> Callers:
-    """How it is known who calls; an error where that would not be safe."""
+    """Return how callers are identified. Raise an error where that would not be safe."""
     from recollect.surfaces.mcp.authentication import McpCaller, NamedByProxy, OneCaller, TokenFile
 
     if sum(given is not None for given in (user, tokens, user_header)) != 1:
-        raise InvalidInputError("--http", "needs to know who the users are: one of --user, --tokens and --user-header")
+        raise InvalidInputError("--http", "requires exactly one of --user, --tokens and --user-header")
     if behind_proxy and user_header is None:
-        raise InvalidInputError("--behind-proxy", "goes with --user-header")
+        raise InvalidInputError("--behind-proxy", "requires --user-header")
     if tokens is not None:
         return TokenFile(tokens, suites)
     if user_header is not None:
         if not (address.is_loopback or behind_proxy):
             raise InvalidInputError(
-                "--user-header", f"anybody who reaches {address.host} could be anyone; see --behind-proxy"
+                "--user-header",
+                f"anyone who can reach {address.host} could pose as any user; listen on 127.0.0.1, or add"
+                " --behind-proxy if only the proxy can reach it",
             )
         if not user_header.replace("-", "").isalnum() or not user_header.isascii():
-            raise InvalidInputError("--user-header", f"{user_header!r} is no name of a header")
+            raise InvalidInputError("--user-header", f"{user_header!r} is not a valid header name")
         return NamedByProxy(user_header, suites)
     assert user is not None
     if not address.is_loopback:
-        raise InvalidInputError("--http", f"anybody who reaches {address.host} would be {user!r}; use --tokens")
+        raise InvalidInputError(
+            "--http", f"anyone who can reach {address.host} could act as {user!r}; use --tokens instead of --user"
+        )
     return OneCaller(McpCaller(user, suites))
 
 
 class _Brief(logging.Formatter):
-    """One line, without the trace, which may show what a person said."""
+    """One line per log record, without tracebacks, which may contain what a user said."""
 
     def formatException(self, ei: object) -> str:
         return ""

@@ -1,5 +1,4 @@
-"""The commands about a memory as a whole: out and in, proof and repair, upkeep, the costs, the users, the
-settings."""
+"""The commands for a memory as a whole: export and import, verify and repair, upkeep, usage, users, settings."""
 
 from __future__ import annotations
 
@@ -33,12 +32,12 @@ def export_command(
     session: CliSession,
     path: Annotated[
         Path | None,
-        typer.Argument(help="The archive, - for standard output; otherwise named after user and day.", metavar="PATH"),
+        typer.Argument(help="The archive, or - for standard output (default: named by user and day).", metavar="PATH"),
     ] = None,
     yes: Yes = False,
 ) -> int:
-    """Write the whole memory to one archive."""
-    memory = session.known
+    """Export the whole memory to one archive."""
+    memory = session.existing_memory
     if path == Path("-"):
         return _export_to_standard_output(session, memory)
     target = path or Path(f"recollect-{folder_name(session.user)}-{date.today()}.zip")
@@ -47,7 +46,7 @@ def export_command(
     with progress("Exporting") as tell:
         written = memory.export(target, progress=tell)
     held, inactive = memory.count(), _inactive(memory)
-    size = written.stat().st_size if written.is_file() else None  # what went into a pipe is gone from it
+    size = written.stat().st_size if written.is_file() else None  # unknown for a pipe
     session.out.document({"path": written, "bytes": size, "records": held, "inactive": inactive})
     told = [f"{written}: {_held(held, inactive)}", *([] if size is None else [f"{size:,} bytes"])]
     session.out.line(", ".join(told))
@@ -70,7 +69,7 @@ def _export_to_standard_output(session: CliSession, memory: Memory) -> int:
     import tempfile
 
     if session.json:
-        raise InvalidInputError("--json", "goes with a file; the archive itself is written to standard output")
+        raise InvalidInputError("--json", "requires a file name; with - the archive itself goes to standard output")
     if sys.stdout.isatty():
         raise InvalidInputError("path", "an archive cannot be shown on a terminal; name a file or redirect the output")
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder, progress("Exporting") as tell:
@@ -98,25 +97,25 @@ def import_command(
         ),
     ],
     from_user: Annotated[
-        str | None, typer.Option("--from-user", help="If a mem0 export holds several: whose.", metavar="ID")
+        str | None, typer.Option("--from-user", help="The user to take from a mem0 export of several.", metavar="ID")
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Take over a memory, from Recollect or from elsewhere."""
+    """Import a memory, from Recollect or another program."""
     from recollect import checks as check
     from recollect.memory.transfer import check_source
 
     memory = session.memory
     check_source(check.check_path("path", path))
-    question = f"Add to the memory of {session.user!r}, which is in use?"
+    question = f"{session.user!r} already has a memory. Add to it?"
     if memory.exists and not dry_run and not session.agreed(question, yes):
         return NO
     with progress("Importing") as tell:
         report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     _print_import(session, report)
-    if report.format == "recollect" and report.run is None and not dry_run:
+    if report.format == "recollect" and report.written and report.run is None and not dry_run:
         session.out.line(f"Restored: {_held(memory.count(), _inactive(memory))}.")
     session.changed_nothing(dry_run)
     return DONE
@@ -128,7 +127,7 @@ def _print_import(session: CliSession, report: ImportReport) -> None:
         for number, what in (
             (report.written, "written"),
             (report.interactions, "interaction" if report.interactions == 1 else "interactions"),
-            (report.duplicates, "known already"),
+            (report.duplicates, "already known"),
             (report.conflicts, "in conflict"),
             (report.refused, "refused"),
             (len(report.skipped) - report.conflicts - report.refused, "unreadable"),
@@ -138,18 +137,18 @@ def _print_import(session: CliSession, report: ImportReport) -> None:
     name = {"recollect": "a Recollect export", "markdown": "Markdown", "mcp": "an MCP memory"}
     session.out.line(f"From {name.get(report.format, report.format)}: {', '.join(parts)}.")
     if report.skipped:
-        session.out.line("Not taken over:")
+        session.out.line("Not imported:")
     for reason in report.skipped[:_MOST_REASONS]:
         session.out.line(f"  {reason}")
     if len(report.skipped) > _MOST_REASONS:
-        session.out.line(f"  … and {len(report.skipped) - _MOST_REASONS:,} more (all of them with --json)")
+        session.out.line(f"  … and {len(report.skipped) - _MOST_REASONS:,} more (use --json to see all)")
     if report.run:
-        session.out.aside(f"To take it back: recollect undo {report.run}")
+        session.out.aside(f"To undo: recollect undo {report.run}")
 
 
 @command(WHOLE, "recollect verify", "recollect verify --all --json")
 def verify_command(session: CliSession, all: Everyone = False) -> int:
-    """Prove that database, journal and files agree."""
+    """Check that database, journal and files agree."""
     from recollect.memory.files.placement import PUT_RIGHT
 
     worst, damaged = DONE, False
@@ -166,7 +165,7 @@ def verify_command(session: CliSession, all: Everyone = False) -> int:
     session.out.document(answers if all else answers[0])
     if damaged:
         session.out.aside(
-            "`recollect rebuild` repairs a memory: it keeps all that can be read, and says what it could not."
+            "Run `recollect rebuild` to repair a memory. It keeps everything readable and reports what is lost."
         )
     return worst
 
@@ -195,7 +194,7 @@ def upkeep_command(session: CliSession, all: Everyone = False, dry_run: DryRun =
 @command(WHOLE, "recollect rebuild --dry-run", "recollect rebuild", writes=True)
 def rebuild_command(
     session: CliSession,
-    force: Annotated[bool, typer.Option("--force", help="Even if the database is in order.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild even if the database is intact.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
@@ -204,8 +203,8 @@ def rebuild_command(
     if dry_run:
         report = _rebuild_a_copy(session, force)
     else:
-        memory = session.known
-        question = f"Set the database of {session.user!r} aside and make a new one of all that can be read?"
+        memory = session.existing_memory
+        question = f"Set aside the database of {session.user!r} and build a new one from everything readable?"
         if not session.agreed(question, yes):
             return NO
         report = memory.rebuild(force=force)
@@ -223,7 +222,7 @@ def rebuild_command(
 
 
 def _rebuild_a_copy(session: CliSession, force: bool) -> RebuildReport:
-    """The real thing, on a copy of the user's folder that is thrown away."""
+    """Rebuild a temporary copy of the user's folder."""
     import tempfile
 
     import recollect
@@ -231,15 +230,15 @@ def _rebuild_a_copy(session: CliSession, force: bool) -> RebuildReport:
 
     config = session.config
     if config.database_url:
-        raise InvalidInputError("--dry-run", "works on a folder; a memory in PostgreSQL is restored from a backup")
+        raise InvalidInputError("--dry-run", "works on a folder only; restore a memory in PostgreSQL from a backup")
     folder = config.memory_dir / folder_name(session.user)
     if not folder.is_dir():
         raise NotFoundError(f"There is no memory for {session.user!r} yet.")
     with tempfile.TemporaryDirectory(prefix="recollect-") as copy:
         lock = FileLock(folder / ".lock", timeout=30)
-        lock.acquire()  # others must not write meanwhile
+        lock.acquire()  # no writes while the files are copied
         try:
-            # who is known there decides what counts as lost
+            # recollect.db tells which users exist, and so what counts as lost
             _copy_live_files([folder, *config.memory_dir.glob("recollect.db*")], Path(copy))
         finally:
             lock.release()
@@ -263,9 +262,9 @@ for source in sources:
 
 
 def _copy_live_files(sources: Sequence[Path], target: Path) -> None:
-    """Copy databases that may be in use, byte for byte, damage and all: in another process.
+    """Copy databases that may be in use, byte for byte, in another process.
 
-    Here, closing them would drop the locks that SQLite holds on them for this process.
+    In this process, closing the files would drop the locks that SQLite holds on them.
     """
     import subprocess
 
@@ -278,20 +277,20 @@ def _copy_live_files(sources: Sequence[Path], target: Path) -> None:
 
 @command(WHOLE, "recollect rebuild-index", "recollect rebuild-index --all", name="rebuild-index")
 def rebuild_index_command(session: CliSession, all: Everyone = False) -> int:
-    """Build the search index anew from the records."""
+    """Rebuild the search index from the records."""
     indexed = _for_each_user(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
     return _print_counts(session, all, indexed, "record", "indexed")
 
 
 @command(WHOLE, "recollect embed", "recollect embed --all")
 def embed_command(session: CliSession, all: Everyone = False) -> int:
-    """Make the vectors that are missing, for search by meaning."""
+    """Compute missing vectors for semantic search."""
     embedded = _for_each_user(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
     return _print_counts(session, all, embedded, "vector", "made")
 
 
 def _print_counts(session: CliSession, everyone: bool, results: Iterator[tuple[str, Any]], what: str, done: str) -> int:
-    """Tell how many were made for whom."""
+    """Report the count or the error of each user, and return the exit code."""
     worst = DONE
     answers: list[dict[str, Any]] = []
     for user, result in results:
@@ -308,8 +307,8 @@ def _print_counts(session: CliSession, everyone: bool, results: Iterator[tuple[s
 
 @command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json", mirrors="usage")
 def usage_command(session: CliSession, given: Given) -> None:
-    """Show what was spent, today or from one day to another."""
-    days = session.known.usage(**given)
+    """Show token usage and cost, for today or a period."""
+    days = session.existing_memory.usage(**given)
     operations: dict[str, Spending] = {}
     for spent in days:
         known = operations.get(spent.operation)
@@ -318,7 +317,7 @@ def usage_command(session: CliSession, given: Given) -> None:
     total = _sum_spending(rows) if rows else None
     session.out.document({"days": days, "total": _spending_numbers(total) if total else {}})
     if total is None:
-        session.out.aside("Nothing was spent." if given else "Nothing was spent today (UTC).")
+        session.out.aside("No usage in this period." if given else "No usage today (UTC).")
         return
     head = ("calls", "tokens in", "tokens out", "cost", "operation")
     told = [replace(total, operation="total")] if len(rows) > 1 else []
@@ -350,7 +349,7 @@ def _spending_numbers(spent: Spending) -> dict[str, float]:
 
 @command(WHOLE, "recollect users", "recollect users --json")
 def users_command(session: CliSession) -> int:
-    """List everyone who has a memory here."""
+    """List all users who have a memory."""
     worst = DONE
     rows: list[dict[str, Any]] = []
     for user in session.recollect.users():
@@ -367,7 +366,7 @@ def users_command(session: CliSession) -> int:
             [(r["user"], r.get("mode", "?"), r.get("error") or count_each(r["records"]) or "nothing") for r in rows],
         )
     else:
-        session.out.aside("Nobody has a memory here yet.")
+        session.out.aside("There are no users yet.")
     return worst
 
 
@@ -393,10 +392,10 @@ def _for_each_user(
     what: str,
     act: Callable[[Memory, Callable[[int, int], None]], Any],
 ) -> Iterator[tuple[str, Any]]:
-    """Do something for one user, or for all of them, where one user's failure does not stop the others."""
+    """Do something for one user or for all. With all, one user's failure does not stop the others."""
     with progress(what) as tell:
         if not everyone:
-            yield session.user, act(session.known, tell)
+            yield session.user, act(session.existing_memory, tell)
             return
         names = list(session.recollect.users())
         for done, name in enumerate(names):

@@ -1,7 +1,6 @@
-"""How answers look: lines, tables and bars for people, one JSON document for programs.
+"""Output: lines, tables and progress bars for people, one JSON document for programs.
 
-What was asked for goes to standard output, what is said about it to standard error. Rich is imported only
-where it draws something.
+Results go to standard output, everything about them to standard error. Rich is imported only where it is used.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ SHORT_ID = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """A cell of a table, on one line, with places that stand out on a terminal, and lines to come below it."""
+class MarkedCell:
+    """A table cell: one line with highlighted spans, and lines to print below it."""
 
     text: str
     spans: Sequence[tuple[int, int]] = ()
@@ -41,40 +40,42 @@ class Marked:
 
 
 class Output:
-    """Answers, in the form that was asked for."""
+    """Writes results as text or as JSON."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
 
     def document(self, data: Any) -> None:
-        """The answer for programs."""
+        """Print the result as JSON; with text output, do nothing."""
         if self.as_json:
             readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
             print(json.dumps(plain_data(data), ensure_ascii=not readable, indent=2))
 
     def line(self, text: str = "") -> None:
-        """Part of the answer for people."""
+        """Print a line of the result; with JSON output, do nothing."""
         if not self.as_json:
             print(strip_steering(text))
 
     def aside(self, text: str) -> None:
-        """Something about the answer, for people."""
+        """Print a remark about the result to standard error; with JSON output, do nothing."""
         if not self.as_json:
             sys.stdout.flush()
             print(strip_steering(text), file=sys.stderr)
 
     def asides(self, texts: Iterable[str]) -> None:
-        """Several such."""
+        """Print each text as a note to standard error."""
         for text in texts:
             self.aside(f"Note: {text}")
 
     def raw(self, text: str) -> None:
-        """A text as it is, for people; a terminal gets no control sequences."""
+        """Print a text unchanged, except that a terminal gets no control sequences."""
         if not self.as_json:
             sys.stdout.write(strip_steering(text) if sys.stdout.isatty() else text)
 
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[str | Marked]], *, right: Sequence[str] = ()) -> None:
-        """A table whose last column takes the room there is. In a pipe, each row is one line."""
+    def table(
+        self, head: Sequence[str], rows: Iterable[Sequence[str | MarkedCell]], *, right: Sequence[str] = ()
+    ) -> None:
+        """Print a table whose last column takes the remaining width. In a pipe, each row is one line."""
         if self.as_json:
             return
         cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
@@ -108,14 +109,14 @@ class Output:
         _table_console().print(table)
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Names and values below each other."""
+        """Print names and values, one pair per line."""
         shown = [(name, value) for name, value in rows if value]
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
             self.line(f"  {name.ljust(width)}  {value}")
 
     def markdown(self, text: str, *, raw: bool = False) -> None:
-        """Markdown: drawn on a terminal, as it is in a pipe."""
+        """Print Markdown: formatted on a terminal, unchanged in a pipe."""
         if self.as_json:
             return
         if raw or not sys.stdout.isatty():
@@ -126,11 +127,11 @@ class Output:
         _table_console().print(Markdown(strip_steering(text)))
 
 
-def _cell(cell: str | Marked) -> Marked:
-    """A cell that cannot break the table."""
+def _cell(cell: str | MarkedCell) -> MarkedCell:
+    """Return the cell on one line and without control characters."""
     if isinstance(cell, str):
-        return Marked(strip_steering(" ".join(cell.split())))
-    return Marked(strip_steering(cell.text), cell.spans, [strip_steering(line) for line in cell.below])
+        return MarkedCell(strip_steering(" ".join(cell.split())))
+    return MarkedCell(strip_steering(cell.text), cell.spans, [strip_steering(line) for line in cell.below])
 
 
 def _table_console() -> Console:
@@ -140,7 +141,7 @@ def _table_console() -> Console:
 
 
 def _columns(rows: list[list[str]], to_the_right: list[bool]) -> Iterator[str]:
-    """The rows as lines, each column as wide as its widest cell, whatever the script."""
+    """Return the rows as lines, each column as wide as its widest cell in any script."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
@@ -154,7 +155,7 @@ def _columns(rows: list[list[str]], to_the_right: list[bool]) -> Iterator[str]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on the terminal, once the work takes longer than a second; gone when it is done."""
+    """Show a progress bar on a terminal while the work takes longer than a second."""
     began = time.monotonic()
     bar: Any = None
     task: Any = None
@@ -178,16 +179,15 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
             bar.stop()
 
 
-# records as people read them
+# records for people
 
 
 def record_line(record: Record) -> str:
-    """A record in one line."""
+    """Return a record on one line."""
     return shorten_line(_lead(record) + record.text, _MOST_SHOWN) + _status_mark(record)
 
 
 def _lead(record: Record) -> str:
-    """What stands before the text of a record."""
     if isinstance(record, DailyEntry):
         return f"{record.day}: "
     if isinstance(record, Note) and record.title:
@@ -207,14 +207,14 @@ HIT_HEAD = ("score", "id", "what", "when", "text")
 
 def hit_rows(
     hits: Iterable[Hit], query: str, code: str = "", *, explain: bool = False
-) -> list[tuple[str | Marked, ...]]:
-    """What a search found, for a table: of long texts the part around the first match.
+) -> list[tuple[str | MarkedCell, ...]]:
+    """Return table rows for search results. Long texts are cut to the part around the first match.
 
     ``code`` is the language of the memory, if it has one.
     """
-    from recollect.search.highlight import excerpt, marks
+    from recollect.search.highlight import excerpt, match_spans
 
-    rows: list[tuple[str | Marked, ...]] = []
+    rows: list[tuple[str | MarkedCell, ...]] = []
     for hit in hits:
         record = hit.record
         day = record.day if isinstance(record, DailyEntry) else record.valid_from.date()
@@ -223,16 +223,16 @@ def hit_rows(
         if isinstance(record, Note) and record.title:
             passage = passage.removeprefix(f"{record.title}\n")
         passage = " ".join(passage.split())
-        part, found = excerpt(passage, marks(passage, query, code), _MOST_SHOWN)
+        part, found = excerpt(passage, match_spans(passage, query, code), _MOST_SHOWN)
         lead += " " if lead else ""
-        spans = marks(lead, query, code) + [(begin + len(lead), end + len(lead)) for begin, end in found]
-        text = Marked(lead + part + _status_mark(record), spans, [explain_score(hit)] if explain else ())
+        spans = match_spans(lead, query, code) + [(begin + len(lead), end + len(lead)) for begin, end in found]
+        text = MarkedCell(lead + part + _status_mark(record), spans, [explain_score(hit)] if explain else ())
         rows.append((f"{hit.score:.2f}", record.id[-SHORT_ID:], record_sort(record), str(day), text))
     return rows
 
 
 def explain_score(hit: Hit) -> str:
-    """What the score of a hit is made of: ``1.93 = words 1.81 + latest 0.15 - confidence 0.03 (tea; recent)``."""
+    """Return the parts of a score: ``1.93 = words 1.81 + latest 0.15 - confidence 0.03 (tea; recent)``."""
     parts = sorted(hit.signals.items(), key=lambda signal: -signal[1])
     summed = " ".join(f"{'-' if value < 0 else '+'} {name} {abs(value):.2f}" for name, value in parts)
     why = f" ({hit.why})" if hit.why else ""
@@ -240,7 +240,7 @@ def explain_score(hit: Hit) -> str:
 
 
 def record_rows(records: Iterable[Record]) -> list[tuple[str, str, str]]:
-    """Id, sort and text of each, for a table."""
+    """Return the id, the sort and the text of each record."""
     return [(record.id[-SHORT_ID:], record_sort(record), record_line(record)) for record in records]
 
 
@@ -248,12 +248,12 @@ RECORD_HEAD = ("id", "what", "text")
 
 
 def record_sort(record: Record) -> str:
-    """What a record is, in one word."""
+    """Return the category or kind of a record in one word."""
     return record.category or record.kind
 
 
 def record_details(record: Record) -> list[tuple[str, str]]:
-    """Everything about a record that says something."""
+    """Return the names and values of all non-empty fields of a record."""
     episode = record if isinstance(record, Episode) else None
     return [
         ("id", record.id),
@@ -284,7 +284,7 @@ ENTRY_HEAD = ("no", "when (UTC)", "who", "what", "text")
 
 
 def entry_rows(entries: Iterable[JournalEntry]) -> list[tuple[str, str, str, str, str]]:
-    """The rows of a history."""
+    """Return table rows for journal entries."""
     return [(str(e.seq), format_moment(e.at, zone=False), e.actor, e.op, _entry_text(e)) for e in entries]
 
 
@@ -302,12 +302,12 @@ def _entry_text(entry: JournalEntry) -> str:
 
 
 def format_moment(moment: datetime | None, *, zone: bool = True) -> str:
-    """A moment, to the minute."""
+    """Return a time to the minute."""
     return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}" + (" UTC" if zone else "")
 
 
 def count_each(numbers: Mapping[str, int]) -> str:
-    """``2 facts, 1 note``."""
+    """Return counts as text: ``2 facts, 1 note``."""
     many = {"daily": "daily entries", "scratch": "scratch items"}
     one = {"daily": "daily entry", "scratch": "scratch item"}
     parts = [
@@ -319,26 +319,26 @@ def count_each(numbers: Mapping[str, int]) -> str:
 
 
 def count_memories(number: int) -> str:
-    """``1 memory`` or ``3 memories``."""
+    """Return ``1 memory`` or ``3 memories``."""
     return f"{number:,} {'memory' if number == 1 else 'memories'}"
 
 
 def shorten_line(text: str, most: int) -> str:
-    """The text on one line, cut if it is long."""
+    """Return the text on one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def strip_steering(text: str) -> str:
-    """The text without what would steer a terminal."""
+    """Return the text without terminal control sequences."""
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-# records as programs read them
+# records for programs
 
 
 def plain_data(value: Any) -> Any:
-    """Anything the core answers, as what JSON can hold."""
+    """Return any result of the library as JSON-compatible data."""
     if isinstance(value, Record):
         return to_dict(value)
     if isinstance(value, datetime):

@@ -1,7 +1,6 @@
-"""The program: how a command is made, what all commands share, and what becomes of errors.
+"""The program: registers commands, adds the shared options, and turns errors into exit codes.
 
-The help is plain text: it starts at once, and reads the same in a terminal, a pipe and a log. Knows nothing
-about what the single commands do.
+Help is plain text: it prints quickly and reads the same on a terminal, in a pipe and in a log.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from recollect.errors import (
 )
 from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, CliSession, ConfirmationError
-from recollect.surfaces.cli.verb_options import given_to, options_of, verb_of
+from recollect.surfaces.cli.verb_options import options_of, verb_of, verb_values
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-REMEMBER, RECALL, CHANGE = "Remember", "Recall", "Change, and see what changed"
+REMEMBER, RECALL, CHANGE = "Remember", "Recall", "Change and review"
 REMOVE, WHOLE, START = "Forget and pause", "The whole memory", "Getting started"
 AGENTS = "Agents and models"
 PANELS = (REMEMBER, RECALL, CHANGE, REMOVE, AGENTS, WHOLE, START)
@@ -71,7 +70,7 @@ class CliCommand(TyperCommand):
 
 
 class CliGroup(TyperGroup):
-    """Commands below a command, explained as plainly as the others."""
+    """A command with subcommands."""
 
     title: ClassVar[str] = "Commands"
 
@@ -89,7 +88,7 @@ class CliGroup(TyperGroup):
 
 
 class Program(TyperGroup):
-    """The whole: commands in groups, and one place where errors become a line and an exit code."""
+    """The main program. Groups the commands in its help, and turns errors into one line and an exit code."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
@@ -105,7 +104,7 @@ class Program(TyperGroup):
                 formatter.write_dl(panels[panel])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        formatter.write("\nEach command explains itself: recollect remember --help\nNew here? recollect tour\n")
+        formatter.write("\nHelp for one command: recollect remember --help\nNew here? Run: recollect tour\n")
 
     def main(
         self,
@@ -132,7 +131,7 @@ class Program(TyperGroup):
 
 
 def _shared_last(args: list[str]) -> list[str]:
-    """The options that every command has may stand before the command, too."""
+    """Return the arguments with shared options moved from before the command to after it."""
     moved: list[str] = []
     while args and (name := args[0].partition("=")[0]) in ("--user", "-u", "--root", "--files", "--json"):
         size = 1 if "=" in args[0] or name == "--json" else 2
@@ -163,7 +162,7 @@ def _program(
 
 
 WANTED: set[str] | None = None
-"""The words of the command line, if only the command that is run needs its options; otherwise all do."""
+"""The words of the command line. Only commands named here get their options; with None, all do."""
 
 
 def command(
@@ -174,11 +173,11 @@ def command(
     mirrors: str | None = None,
     without: Sequence[str] = (),
 ) -> Callable[[_Verb], _Verb]:
-    """Make a function a command. It gets a `CliSession` first, and may return an exit code.
+    """Register a function as a command. It receives a `CliSession` and may return an exit code.
 
-    The options that all commands share are added here; ``writes`` adds those that say on whose behalf. If it
-    ``mirrors`` a verb, the arguments of the verb become options, and the function gets what was given of them as a
-    mapping after the session. It declares only what is different on the command line.
+    The shared options are added here; ``writes`` adds those for provenance. With ``mirrors``, the arguments of
+    that verb become options, and the function receives those that were given as a mapping after the session. Its
+    own parameters declare only what differs on the command line.
     """
 
     def register(verb: _Verb) -> _Verb:
@@ -197,10 +196,10 @@ def command(
                         code = verb(session, **given)
                     else:
                         values = {option.name: given.pop(option.name) for option in derived}
-                        code = verb(session, given_to(mirrored, values), **given)
+                        code = verb(session, verb_values(mirrored, values), **given)
                 sys.stdout.flush()
             except BrokenPipeError:
-                # whoever was reading has left; nothing more may be written, not even at exit
+                # the reader closed the pipe; nothing more may be written, not even at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 code = BROKEN_PIPE
             if code:
@@ -221,7 +220,7 @@ def command(
 def command_below(
     group: typer.Typer, *examples: str, mirrors: str | None = None, without: Sequence[str] = ()
 ) -> Callable[[_Verb], _Verb]:
-    """Make a function a command like any other, one level down: ``keys_list_command`` is ``keys list``."""
+    """Register a function as a subcommand of a group: ``keys_list_command`` is ``keys list``."""
 
     def register(verb: _Verb) -> _Verb:
         name = verb.__name__.removesuffix("_command").removeprefix(f"{group.info.name}_")
@@ -233,7 +232,7 @@ def command_below(
 
 
 def run_program(args: Sequence[str]) -> int:
-    """Run the program on these arguments, and give its exit code."""
+    """Run the program with these arguments and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and (stream.encoding or "").lower().replace("-", "") != "utf8":
             stream.reconfigure(errors="backslashreplace")
@@ -241,14 +240,14 @@ def run_program(args: Sequence[str]) -> int:
 
 
 def program() -> Program:
-    """The program with the commands that were imported."""
+    """Return the program with all imported commands."""
     built = typer.main.get_command(app)
     assert isinstance(built, Program)
     return built
 
 
 def exit_code(error: RecollectError) -> int:
-    """The exit code that tells a script what kind of problem it was."""
+    """Return the exit code for this kind of error."""
     if isinstance(error, NotFoundError | AmbiguousError):
         return NOT_FOUND
     if isinstance(error, LinkError | UndoError | NothingToRebuildError):
@@ -266,7 +265,7 @@ def _os_error_text(error: OSError) -> str:
 
 
 def _report_misuse(error: typer.TyperException, as_json: bool) -> int:
-    """A wrong option, a missing argument: one line, and where to read on."""
+    """Report a usage error in one line that names the help, and return the exit code."""
     text = error.format_message().replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "recollect"

@@ -1,4 +1,4 @@
-"""The commands that read. They create nothing, not even a folder."""
+"""The commands that read. They never create anything, not even a folder."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 @command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
 def show_command(session: CliSession, raw: Raw = False) -> None:
-    """Show MEMORY.md, what is known of the person."""
-    text = session.known.show()
+    """Show MEMORY.md: everything known about the user."""
+    text = session.existing_memory.show()
     session.out.document({"user": session.user, "text": text})
     session.out.markdown(text, raw=raw)
 
@@ -48,8 +48,8 @@ def show_command(session: CliSession, raw: Raw = False) -> None:
     mirrors="read",
 )
 def read_command(session: CliSession, given: Given) -> None:
-    """List what is remembered, by what it is."""
-    memory = session.known
+    """List records by kind, category, tag and other filters."""
+    memory = session.existing_memory
     records = memory.read(**given)
     session.out.document(records)
     if records:
@@ -61,7 +61,7 @@ def read_command(session: CliSession, given: Given) -> None:
 @command(RECALL, "recollect get role", "recollect get v1w2x3y4 --json")
 def get_command(session: CliSession, ref: Ref) -> None:
     """Show everything about one record."""
-    record = session.known.get(ref)
+    record = session.existing_memory.get(ref)
     session.out.document(record)
     session.out.line(record.text)
     session.out.line()
@@ -79,10 +79,10 @@ def search_command(
     session: CliSession,
     given: Given,
     query: Annotated[list[str], typer.Argument(help="What to look for.", metavar="WORDS", show_default=False)],
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each score is computed.")] = False,
 ) -> None:
-    """Find what speaks of something, best first."""
-    memory = session.known
+    """Search the memory, best matches first."""
+    memory = session.existing_memory
     asked = " ".join(query)
     hits = memory.search(asked, **given)
     session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
@@ -106,12 +106,12 @@ def context_command(
     session: CliSession,
     given: Given,
     topic: Annotated[
-        list[str] | None, typer.Argument(help="What it will be about, if that is known.", metavar="TOPIC")
+        list[str] | None, typer.Argument(help="The topic of the conversation, if known.", metavar="TOPIC")
     ] = None,
     raw: Raw = False,
 ) -> None:
-    """Show what a model should know before it answers."""
-    memory = session.known
+    """Show the memory block for a model's prompt."""
+    memory = session.existing_memory
     text = memory.context(" ".join(topic or ()), **given)
     if session.json:
         from recollect.search.tokens import count
@@ -125,19 +125,19 @@ def context_command(
 @command(RECALL, "recollect daily", "recollect daily 2026-02-12", "recollect daily --days")
 def daily_command(
     session: CliSession,
-    day: Annotated[str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="DAY")] = None,
+    day: Annotated[str | None, typer.Argument(help="The day as YYYY-MM-DD (default: today).", metavar="DAY")] = None,
     days: Annotated[bool, typer.Option("--days", help="List the days that have a note.")] = False,
     raw: Raw = False,
 ) -> int:
     """Show a daily note, or list the days that have one."""
     if days:
-        found = session.known.days()
+        found = session.existing_memory.days()
         session.out.document(found)
         for one in found:
             session.out.line(one.isoformat())
         return DONE
     wanted = utc_now().date() if day is None else parse_day("day", day)
-    text = session.known.daily(wanted)
+    text = session.existing_memory.daily(wanted)
     session.out.document({"user": session.user, "day": wanted, "text": text})
     session.out.markdown(text, raw=raw)
     if text:
@@ -160,15 +160,15 @@ def history_command(
     given: Given,
     limit: Last = 20,
 ) -> None:
-    """Show what changed, when, and who did it; oldest first."""
-    memory = session.known
+    """Show what changed, when and by whom, oldest first."""
+    memory = session.existing_memory
     run, call = given.get("run"), given.get("call")
     if call:
         given["call"] = _complete_call_id(memory, call)
     entries = memory.history(**given, limit=limit or None)
     session.out.document(entries)
     if not entries:
-        changed = "Nothing has happened yet." if call is None else f"The call {call} changed nothing."
+        changed = "There are no changes yet." if call is None else f"The call {call} changed nothing."
         session.out.aside(changed if run is None else f"There is no run {run}.")
         return
     session.out.table(ENTRY_HEAD, entry_rows(entries), right=("no",))
@@ -180,13 +180,13 @@ def history_command(
         if len(numbers) > 1 and run is None:
             session.out.line(f"{numbers[0]}–{numbers[-1]} belong together: {together}")
     if len(entries) == limit and sys.stdout.isatty():
-        session.out.aside(f"The last {limit}; more with --limit.")
+        session.out.aside(f"Showing the last {limit}; use --limit for more.")
 
 
 @command(CHANGE, "recollect why role")
 def why_command(session: CliSession, ref: Ref) -> None:
-    """Say why something is known, and since when."""
-    answer = session.known.why(ref)
+    """Explain where a record came from, and when."""
+    answer = session.existing_memory.why(ref)
     session.out.document(answer)
     session.out.line(shorten_line(answer.record.text, 400))
     session.out.line(f"  {answer.record.id}")
@@ -198,8 +198,8 @@ def why_command(session: CliSession, ref: Ref) -> None:
 
 @command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json", mirrors="sessions")
 def sessions_command(session: CliSession, given: Given) -> None:
-    """List the conversations that are kept, latest first."""
-    found = session.known.sessions(**given)
+    """List stored conversations, latest first."""
+    found = session.existing_memory.sessions(**given)
     session.out.document(found)
     if not found:
         session.out.aside("No conversations.")
@@ -210,19 +210,17 @@ def sessions_command(session: CliSession, given: Given) -> None:
 
 @command(CHANGE, "recollect similar", "recollect similar --limit 5 --json", mirrors="similar")
 def similar_command(session: CliSession, given: Given) -> None:
-    """Find facts and notes that say nearly the same."""
-    found = session.known.similar(**given)
+    """List pairs of facts or notes that say nearly the same."""
+    found = session.existing_memory.similar(**given)
     session.out.document(found)
     if not found:
-        session.out.aside("Nothing says the same twice.")
+        session.out.aside("No similar facts or notes.")
         return
     for pair in found:
         session.out.table(RECORD_HEAD, record_rows(pair))
         session.out.line()
     older, newer = found[0]
-    session.out.aside(
-        f'To make one of two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --content "…"'
-    )
+    session.out.aside(f'To merge two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --content "…"')
 
 
 @command(
@@ -238,8 +236,8 @@ def calls_command(
     given: Given,
     limit: Last = 20,
 ) -> None:
-    """Show which tools were called, newest first."""
-    found = session.known.calls(**given, limit=limit or None)
+    """List tool calls, newest first."""
+    found = session.existing_memory.calls(**given, limit=limit or None)
     session.out.document(found)
     if not found:
         session.out.aside("No tool calls.")
@@ -247,12 +245,12 @@ def calls_command(
     head = ("id", "when (UTC)", "ms", "tokens", "tool", "outcome")
     session.out.table(head, [_call_row(call) for call in found], right=("ms", "tokens"))
     if len(found) == limit and sys.stdout.isatty():
-        session.out.aside(f"The last {limit}; more with --limit.")
+        session.out.aside(f"Showing the last {limit}; use --limit for more.")
 
 
 def _call_row(call: ToolCall) -> tuple[str, ...]:
     tokens = f"{call.tokens_in + call.tokens_out:,}" if call.tokens_in or call.tokens_out else ""
-    # "refused:paused" may take two lines, but not break within a word
+    # let "refused:paused" wrap between its words, not within one
     outcome = ": ".join(part.strip() for part in call.outcome.split(":"))
     if call.status != "ok" and not outcome.startswith(call.status):
         outcome = f"{call.status}: {outcome}" if outcome else call.status
@@ -261,15 +259,15 @@ def _call_row(call: ToolCall) -> tuple[str, ...]:
 
 
 def _complete_call_id(memory: Memory, call: str) -> str:
-    """The id of a tool call, of which lists show only the ending."""
+    """Return the full id of a tool call from the end of it, as lists show it."""
     found = {known.id for known in memory.calls(limit=None) if known.id.endswith(call)}
     if len(found) > 1 and call not in found:
-        raise AmbiguousError(f"{len(found)} tool calls end in {call}; give more of the id (recollect calls --json)")
+        raise AmbiguousError(f"{len(found)} tool calls end in {call}; give more of the id (see recollect calls --json)")
     return call if call in found or not found else found.pop()
 
 
 def _print_nothing_found(out: Output, memory: Memory) -> None:
     if memory.mode == "incognito":
-        out.aside("Nothing is recalled: memory is incognito until `recollect resume`.")
+        out.aside("Nothing is shown: memory is incognito until `recollect resume`.")
     else:
         out.aside("Nothing found.")

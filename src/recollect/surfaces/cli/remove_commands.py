@@ -1,4 +1,4 @@
-"""The commands that take away: undo, forget, erase, clear, which ask first; the pause and the consents."""
+"""The commands that undo, forget and erase, which ask first, and those for pause and consent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from recollect.surfaces.cli.session import DONE, NO, CliSession
 if TYPE_CHECKING:
     from recollect.memory.memory import Memory
 
-_Topic = Annotated[str | None, typer.Option("--topic", help="Everything that has all these words.", metavar="WORDS")]
+_Topic = Annotated[
+    str | None, typer.Option("--topic", help="Everything that contains all these words.", metavar="WORDS")
+]
 _MOST_LISTED = 30
 _BOTH = "give exactly one of these, not several together:"
 
@@ -27,23 +29,23 @@ def undo_command(
     session: CliSession,
     target: Annotated[
         str | None,
-        typer.Argument(help="A number from the history or a run; otherwise the last change.", metavar="TARGET"),
+        typer.Argument(help="A number from the history, or a run (default: the last change).", metavar="TARGET"),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Take a change back, or a whole run of changes."""
+    """Undo a change or a whole run of changes."""
     outcome = session.rehearse(lambda trial: trial.undo(target))
     several = len(outcome.entries) > 1
     if several or dry_run:
         undone = [record for entry in outcome.entries if (record := entry.before or entry.after)]
         _print_records(session, undone)
     if dry_run:
-        return session.answer(outcome, dry_run=True)
-    if several and not session.agreed(f"Take back all {len(outcome.entries)} changes?", yes):
+        return session.print_outcome(outcome, dry_run=True)
+    if several and not session.agreed(f"Undo all {len(outcome.entries)} changes?", yes):
         return NO
     first = outcome.entries[0]
-    code = session.answer(session.known.undo(target or first.run or first.seq))
+    code = session.print_outcome(session.existing_memory.undo(target or first.run or first.seq))
     if not several and first.before is not None:
         session.out.line(f"Again: {record_line(first.before)}")
     return code
@@ -60,13 +62,13 @@ def forget_command(
     session: CliSession,
     given: Given,
     ref: Annotated[
-        str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF")
+        str | None, typer.Argument(help="An id, the end of an id, or the key of a fact.", metavar="REF")
     ] = None,
     topic: _Topic = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Out of recall, kept in the journal; undo brings it back."""
+    """Archive a record; undo restores it."""
     session.may_ask(yes, dry_run)
     if (ref is None) == (topic is None):
         raise InvalidInputError("forget", f"{_BOTH} one REF, or --topic WORDS")
@@ -81,16 +83,18 @@ def forget_command(
     if not yes:
         outcome = session.rehearse(act)
         if dry_run:
-            return session.answer(outcome, dry_run=True)
+            return session.print_outcome(outcome, dry_run=True)
         if isinstance(outcome, Forgotten):
-            _print_records(session, [session.known.get(outcome.record.id)])
+            _print_records(session, [session.existing_memory.get(outcome.record.id)])
         if not session.agreed("Forget this?", yes):
             return NO
-    return session.answer(act(session.known))
+    return session.print_outcome(act(session.existing_memory))
 
 
 def _forget_topic(session: CliSession, topic: str, reason: str | None, yes: bool, dry_run: bool) -> int:
-    found = [record for record in session.known.erase_topic(topic, dry_run=True)[0] if record.status == "active"]
+    found = [
+        record for record in session.existing_memory.erase_topic(topic, dry_run=True)[0] if record.status == "active"
+    ]
     if not found:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
     _print_records(session, found)
@@ -103,13 +107,13 @@ def _forget_topic(session: CliSession, topic: str, reason: str | None, yes: bool
         return NO
     run = session.run or new_id("run")
     notices: list[str] = []
-    with session.known.acting(run=run).batch() as memory:
+    with session.existing_memory.acting(run=run).batch() as memory:
         for record in found:
             notices += memory.forget(record.id, reason=reason or f"forget {topic}").notices
     session.out.document(answer | {"run": run, "notices": list(dict.fromkeys(notices))})
     session.out.line(f"Forgot {count_memories(len(found))}.")
     session.out.asides(dict.fromkeys(notices))
-    session.out.aside(f"To bring back: recollect undo {run}")
+    session.out.aside(f"To undo: recollect undo {run}")
     return DONE
 
 
@@ -127,11 +131,11 @@ def erase_command(
         typer.Argument(help="Records, by id or key.", metavar="REFS", show_default=False),
     ] = None,
     topic: _Topic = None,
-    everything: Annotated[bool, typer.Option("--everything", help="The user with everything about them.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="The user and everything about them.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Remove for good, everywhere; there is no undo."""
+    """Remove records permanently, everywhere; there is no undo."""
     session.may_ask(yes, dry_run)
     if sum((bool(refs), topic is not None, everything)) != 1:
         raise InvalidInputError("erase", f"{_BOTH} one or more REFS, --topic WORDS, or --everything")
@@ -143,29 +147,29 @@ def erase_command(
     outcome = session.rehearse(lambda trial: trial.erase(*names))
     ids = outcome.receipt.ids
     if not yes or dry_run:
-        _print_records(session, [session.known.get(record_id) for record_id in ids])
+        _print_records(session, [session.existing_memory.get(record_id) for record_id in ids])
     if not dry_run:
-        if not session.agreed(f"Erase {_count_these(len(ids))} for good?", yes):
+        if not session.agreed(f"Permanently erase {_count_these(len(ids))}?", yes):
             return NO
-        outcome = session.known.erase(*ids)
+        outcome = session.existing_memory.erase(*ids)
     return _print_erasure(session, outcome, dry_run)
 
 
 def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> int:
-    """List what speaks of a topic, ask, and erase exactly that."""
+    """List what mentions a topic, ask, and erase exactly that."""
     found, receipt = session.rehearse(lambda trial: trial.erase_topic(topic))
     if receipt is None:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
     if not yes or dry_run:
         _print_records(session, found)
     if not dry_run:
-        question = f"Erase {_count_these(len(found))} and every other mention" if found else "Erase every mention"
-        if not session.agreed(f"{question} for good?", yes):
+        target = f"{_count_these(len(found))} and every other mention" if found else "every mention"
+        if not session.agreed(f"Permanently erase {target}?", yes):
             return NO
-        with session.known.batch() as memory:
+        with session.existing_memory.batch() as memory:
             now, _ = memory.erase_topic(topic, dry_run=True)
             if [record.id for record in now] != [record.id for record in found]:
-                raise InvalidInputError("erase", "the memory has changed since this was listed; list it again")
+                raise InvalidInputError("erase", "the memory changed after this list was made; run the command again")
             found, receipt = memory.erase_topic(topic)
         assert receipt is not None
     message = f"Erased {count_memories(len(found))}."
@@ -173,18 +177,18 @@ def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> i
 
 
 def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
-    memory = session.known
+    memory = session.existing_memory
     held = _describe_contents(memory)
     if dry_run:
         session.out.document({"outcome": "erased", "done": True, "dry_run": True, "user": session.user})
         session.out.line(f"{session.user}: {held}")
         session.changed_nothing(dry_run)
         return DONE
-    question = f"Erase the user {session.user!r} with everything about them ({held}), for good?"
+    question = f"Permanently erase the user {session.user!r} and everything about them ({held})?"
     if not session.agreed(question, yes):
         return NO
     receipt = session.recollect.erase_user(session.user)
-    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing stays.'}"
+    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing is left.'}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
     _print_receipt(session, receipt)
     session.out.line(message)
@@ -193,13 +197,13 @@ def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
 
 @command(REMOVE, "recollect clear", "recollect clear --yes", writes=True)
 def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False) -> int:
-    """Erase everything about the person, and begin anew."""
+    """Erase everything about the user and start over."""
     session.may_ask(yes, dry_run)
-    memory = session.known
+    memory = session.existing_memory
     if dry_run:
         return _print_erasure(session, session.rehearse(lambda trial: trial.clear()), dry_run)
     if not session.agreed(
-        f"Erase everything that is known of {session.user!r} ({_describe_contents(memory)}), for good?", yes
+        f"Permanently erase everything known about {session.user!r} ({_describe_contents(memory)})?", yes
     ):
         return NO
     return _print_erasure(session, memory.clear(), dry_run)
@@ -207,21 +211,21 @@ def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False
 
 @command(REMOVE, "recollect pause", "recollect pause --incognito", writes=True, mirrors="pause")
 def pause_command(session: CliSession, given: Given) -> None:
-    """Store nothing more until resume."""
+    """Stop storing anything until resume."""
     memory = session.memory
     memory.pause(**given)
     session.out.document({"user": session.user, "mode": memory.mode})
     what = (
-        "Incognito: nothing is stored or recalled"
+        "Incognito: nothing is stored or shown"
         if given["incognito"]
-        else "Paused: nothing is stored, recall still works"
+        else "Paused: nothing is stored, search still works"
     )
     session.out.line(f"{what}, until `recollect resume`.")
 
 
 @command(REMOVE, "recollect resume", writes=True)
 def resume_command(session: CliSession) -> None:
-    """Store and recall again."""
+    """Store and search again after a pause."""
     memory = session.memory
     memory.resume()
     session.out.document({"user": session.user, "mode": memory.mode})
@@ -235,17 +239,17 @@ def consent_command(
     session: CliSession,
     name: Annotated[
         Consent | None,
-        typer.Argument(help="What to consent to; otherwise they are listed.", metavar="NAME", show_default=False),
+        typer.Argument(help="The consent to give or withdraw (default: list all).", metavar="NAME", show_default=False),
     ] = None,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="No longer consent to it.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the consent.")] = False,
 ) -> None:
-    """Consent to something, withdraw it, or list what there is."""
+    """Give, withdraw or list consents."""
     if name is None:
         if withdraw:
-            raise InvalidInputError("--withdraw", "needs the NAME of a consent; `recollect consent` lists them")
-        _list_consents(session, session.known)
+            raise InvalidInputError("--withdraw", "requires the NAME of a consent; `recollect consent` lists them")
+        _list_consents(session, session.existing_memory)
         return
-    memory = session.known if withdraw else session.memory
+    memory = session.existing_memory if withdraw else session.memory
     memory.consent(name, not withdraw)
     session.out.document({"user": session.user, "consents": memory.consents()})
     session.out.line(
@@ -265,7 +269,7 @@ def _list_consents(session: CliSession, memory: Memory) -> None:
 
 def _print_erasure(session: CliSession, outcome: Erased, dry_run: bool) -> int:
     _print_receipt(session, outcome.receipt)
-    return session.answer(outcome, dry_run=dry_run)
+    return session.print_outcome(outcome, dry_run=dry_run)
 
 
 def _print_receipt(session: CliSession, receipt: Receipt) -> None:

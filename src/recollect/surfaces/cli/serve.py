@@ -1,4 +1,4 @@
-"""The command that serves everything over HTTP."""
+"""The `recollect serve` command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recollect.surfaces.cli.session import CliSession
 
 PORT = 8765
 _TRIED = 20
-"""How many ports are tried, from the first on, if none is asked for."""
+"""The number of ports to try if none is given."""
 
 
 @command(
@@ -30,33 +30,36 @@ def serve_command(
     session: CliSession,
     port: Annotated[
         int | None,
-        typer.Option("--port", help="The port (8765, or the next that is free).", min=0, max=65535, metavar="PORT"),
+        typer.Option("--port", help="The port (default: 8765 or the next free one).", min=0, max=65535, metavar="PORT"),
     ] = None,
     listen: Annotated[
-        str | None, typer.Option("--listen", help="Listen here rather than on 127.0.0.1.", metavar="[HOST:]PORT")
+        str | None, typer.Option("--listen", help="Listen on this address instead of 127.0.0.1.", metavar="[HOST:]PORT")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", help="Another name it is reached by; repeatable.", metavar="NAME"),
+        typer.Option("--allow-host", help="Another accepted host name; repeatable.", metavar="NAME"),
     ] = None,
     database_url: Annotated[
         str | None,
-        typer.Option("--database-url", help="Keep everything there; for any number of processes.", metavar="URL"),
+        typer.Option(
+            "--database-url", help="Store everything in PostgreSQL, for any number of processes.", metavar="URL"
+        ),
     ] = None,
     suite: Annotated[
-        list[str] | None, typer.Option("--suite", help="Tools to offer over MCP (notes); repeatable.", metavar="NAME")
+        list[str] | None,
+        typer.Option("--suite", help="Tool suite for MCP (default: notes); repeatable.", metavar="NAME"),
     ] = None,
     log_requests: Annotated[
-        bool, typer.Option("--log-requests", help="One line for each request, without content.")
+        bool, typer.Option("--log-requests", help="Log one line per request, without content.")
     ] = False,
     workers: Annotated[
-        int, typer.Option("--workers", help="Background jobs at a time; 0: none.", min=0, max=64, metavar="NUMBER")
+        int, typer.Option("--workers", help="Background jobs at a time; 0 for none.", min=0, max=64, metavar="NUMBER")
     ] = 4,
     example: Annotated[
-        bool, typer.Option("--example", help="With a made-up memory to look at first; one click removes it.")
+        bool, typer.Option("--example", help="Add an example memory to explore; one click removes it.")
     ] = False,
 ) -> None:
-    """Serve the memories over HTTP: the API, MCP and background work."""
+    """Run the server: API, web console, MCP and background work."""
     try:
         import mcp as _  # noqa: F401
     except ImportError:
@@ -73,18 +76,18 @@ def serve_command(
         if not database_url.startswith(("postgresql://", "postgres://")):
             raise InvalidInputError("--database-url", "must begin with postgresql://")
         if session.root is not None:
-            raise InvalidInputError("--database-url", "goes without --root")
+            raise InvalidInputError("--database-url", "cannot be combined with --root")
         session.root = database_url
     if port is not None and listen is not None:
-        raise InvalidInputError("--port", "goes without --listen")
+        raise InvalidInputError("--port", "cannot be combined with --listen")
     asked = listen or (None if port is None else f"127.0.0.1:{port}")
     address = Address.parse(asked or f"127.0.0.1:{_free_port()}", "--listen")
     if address.is_any and not allow_host:
         raise InvalidInputError(
-            "--listen", "listens on every address: say by which name it is reached, with --allow-host"
+            "--listen", "listens on every address; add --allow-host with the host name that clients use"
         )
     recollect = session.recollect
-    served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
+    served = Server(recollect, address, hosts=allow_host or (), user=session.user_id, suites=checked_suites(suite))
 
     if example:
         fill_example(recollect)
@@ -92,8 +95,8 @@ def serve_command(
     kept = "PostgreSQL" if config.database_url else config.memory_dir
 
     def tell(bound: int) -> None:
-        at = f"http://{address.shown}:{bound}"
-        session.out.aside(f"Recollect {__version__} serves the memories in {kept}")
+        at = f"http://{address.url_host}:{bound}"
+        session.out.aside(f"Recollect {__version__} is serving the memories in {kept}")
         for what, where in (
             ("console", f"{at}/console"),
             ("API", f"{at}/v1"),
@@ -102,14 +105,13 @@ def serve_command(
             ("worker", f"{workers} jobs at a time" if workers else "none in this process"),
         ):
             session.out.aside(f"  {what:<10} {where}")
-        asked = "A key or a link is needed" if recollect.keys.any() else "No key is needed on this machine"
-        session.out.aside(f"{asked}; `recollect keys create` makes one. Ctrl-C ends.")
+        asked = "An API key or a login link is required" if recollect.keys.any() else "No API key is needed locally"
+        session.out.aside(f"{asked}; `recollect keys create` creates one. Press Ctrl-C to stop.")
 
     run_server(served, recollect, workers=workers, listening=tell)
 
 
 def _free_port() -> int:
-    """The first port on which nobody listens."""
     for port in range(PORT, PORT + _TRIED):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -118,4 +120,4 @@ def _free_port() -> int:
             except OSError:
                 continue
             return port
-    raise StoreError(f"the ports from {PORT} to {PORT + _TRIED - 1} are taken; name another one with --port")
+    raise StoreError(f"the ports from {PORT} to {PORT + _TRIED - 1} are in use; choose another with --port")

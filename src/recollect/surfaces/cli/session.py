@@ -1,4 +1,4 @@
-"""One run of the program: whose memory, where it is, how to answer, and when to ask first."""
+"""One run of a command: its user, its store, its output, and its questions."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from recollect.records import Outcome
 
 DONE, NO, INVALID, NOT_FOUND, STORAGE = 0, 1, 2, 3, 4
-"""What the exit codes say: done; the answer is no; wrong input; no such thing; the storage failed."""
+"""The exit codes: done; not done; invalid input; not found; storage failed."""
 
 TERMINAL = "terminal"
-"""The channel that a user of this program is on."""
+"""The channel of a user of this program."""
 _T = TypeVar("_T")
 _POSTGRES = ("postgresql://", "postgres://")
 
 
 class ConfirmationError(typer.BadParameter):
-    """Nobody is there to be asked."""
+    """A confirmation is needed, and there is no terminal to ask on."""
 
     def format_message(self) -> str:
         return self.message
 
 
 class _RehearsalDoneError(Exception):
-    """Ends a rehearsal so that nothing is kept of it."""
+    """Rolls back the transaction of a rehearsal."""
 
 
 @dataclass
 class CliSession:
-    """What the shared options said, and the memory they name."""
+    """The values of the shared options, and the memory they select."""
 
     user: str
     root: str | None
@@ -63,19 +63,19 @@ class CliSession:
     ) -> None:
         if self._opened is not None:
             if kind is None:
-                self.out.asides(self._opened.user(self.whose).notices())
+                self.out.asides(self._opened.user(self.user_id).notices())
             self._opened.close()
 
     @property
     def out(self) -> Output:
-        """Where the answer goes."""
+        """The output of the command."""
         return Output(as_json=self.json)
 
-    # whose memory
+    # the memory
 
     @property
     def recollect(self) -> Recollect:
-        """Everyone's memories; opened when first needed."""
+        """The app with all memories; opened on first use."""
         if self._opened is None:
             import recollect
 
@@ -84,7 +84,7 @@ class CliSession:
 
     @property
     def config(self) -> Config:
-        """The settings in force, without opening anything."""
+        """The settings in effect. Reading them opens nothing."""
         from recollect.config import Config
 
         try:
@@ -93,12 +93,12 @@ class CliSession:
             if error.field != "files":
                 raise
             raise InvalidInputError(
-                "--files", "goes with PostgreSQL; a folder (--root) holds its files itself"
+                "--files", "requires PostgreSQL; with a folder (--root) the files are in that folder"
             ) from None
 
     @property
-    def whose(self) -> str:
-        """The user id: that of another channel, if this one was joined with it."""
+    def user_id(self) -> str:
+        """The user id, or that of the channel this user is linked with."""
         own = (TERMINAL, self.user)
         found = self.recollect.identities.resolve(own)
         return self.user if found == ":".join(own) else found
@@ -106,22 +106,22 @@ class CliSession:
     @property
     def memory(self) -> Memory:
         """The memory to write to; the first write creates it."""
-        return self.recollect.user(self.whose).acting(
+        return self.recollect.user(self.user_id).acting(
             self.actor, agent=self.agent, session=self.session, run=self.run, trusted=not self.untrusted
         )
 
     @property
-    def known(self) -> Memory:
+    def existing_memory(self) -> Memory:
         """The memory to read, which must exist: reading creates nothing."""
         memory = self.memory
         if not memory.exists:
             raise NotFoundError(f"There is no memory for {self.user!r} yet.")
         return memory
 
-    # what came of it
+    # the result
 
-    def answer(self, outcome: Outcome, *, dry_run: bool = False) -> int:
-        """Tell an outcome, and give its exit code."""
+    def print_outcome(self, outcome: Outcome, *, dry_run: bool = False) -> int:
+        """Print an outcome and return its exit code."""
         name = type(outcome).__name__.lower()
         self.out.document({"outcome": name, "done": outcome.done, **_dry_run_fields(dry_run), **plain_data(outcome)})
         message = shorten_line(outcome.message, 400)
@@ -139,17 +139,17 @@ class CliSession:
         return DONE if outcome.done else NO
 
     def changed_nothing(self, dry_run: bool) -> None:
-        """After a dry run, say that it was one."""
+        """Print, after a dry run, that nothing was changed."""
         if dry_run:
             self.out.aside("Dry run: nothing was changed.")
 
-    # before it happens
+    # rehearsals and questions
 
     def rehearse(self, act: Callable[[Memory], _T]) -> _T:
-        """What would come of it: really done, in a transaction that is then rolled back."""
+        """Return what the action would return: run it in a transaction that is then rolled back."""
         outcome: _T
-        memory = self.known
-        memory.count()  # takes over what the person edited, so that only what was asked is rolled back
+        memory = self.existing_memory
+        memory.count()  # reads edits of the files first, so that they are not rolled back too
         try:
             with memory.batch() as trial:
                 outcome = act(trial)
@@ -158,12 +158,12 @@ class CliSession:
             return outcome
 
     def may_ask(self, yes: bool, dry_run: bool = False) -> None:
-        """Stop at once if a question will come up and nobody is there to answer."""
+        """Raise an error if a question will follow and there is no terminal to ask on."""
         if not yes and not dry_run and not _is_terminal():
-            raise ConfirmationError("this asks for a confirmation, and there is no terminal to ask on; add --yes")
+            raise ConfirmationError("this needs a confirmation, but there is no terminal to ask on; add --yes")
 
     def agreed(self, question: str, yes: bool) -> bool:
-        """Whether to go on: because of --yes, or because the person says so."""
+        """Return True if --yes was given or the person answers yes."""
         if yes:
             return True
         self.may_ask(yes)
@@ -176,7 +176,7 @@ class CliSession:
 
 
 def read_text_argument(argument: str) -> str:
-    """The text itself, or standard input for ``-``."""
+    """Return the text itself, or standard input for ``-``."""
     if argument != "-":
         return argument
     try:
@@ -186,7 +186,7 @@ def read_text_argument(argument: str) -> str:
 
 
 def read_file_argument(option: str, name: str) -> str:
-    """The text of a file exactly as it is, or of standard input for ``-``."""
+    """Return the exact text of a file, or of standard input for ``-``."""
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return data.decode("utf-8")
@@ -197,7 +197,7 @@ def read_file_argument(option: str, name: str) -> str:
 
 
 def parse_pairs(given: Sequence[str] | None) -> dict[str, str] | None:
-    """``NAME=VALUE`` options as a mapping; None if there were none."""
+    """Return ``NAME=VALUE`` options as a mapping, or None if there are none."""
     if not given:
         return None
     if wrong := next((pair for pair in given if "=" not in pair), None):

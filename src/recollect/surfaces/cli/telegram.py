@@ -1,4 +1,4 @@
-"""The command that runs the bot on Telegram."""
+"""The `recollect telegram` command."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ _LOOK_SECONDS = 0.5
 def telegram_command(
     session: CliSession,
     webhook_url: Annotated[
-        str | None, typer.Option("--webhook-url", help="Let Telegram bring updates here.", metavar="URL")
+        str | None, typer.Option("--webhook-url", help="The public URL to which Telegram sends updates.", metavar="URL")
     ] = None,
     listen: Annotated[
-        str | None, typer.Option("--listen", help="Where that leads to (127.0.0.1:8443).", metavar="HOST:PORT")
+        str | None,
+        typer.Option("--listen", help="The address behind that URL (default: 127.0.0.1:8443).", metavar="HOST:PORT"),
     ] = None,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", help="For how many people at a time.", min=1, max=64, metavar="NUMBER")
+        int,
+        typer.Option("--concurrency", help="The number of people served at a time.", min=1, max=64, metavar="NUMBER"),
     ] = 16,
 ) -> None:
-    """Run your bot on Telegram."""
+    """Run the Telegram bot."""
     try:
         from telegram.warnings import PTBDeprecationWarning
     except ImportError:
@@ -48,9 +50,9 @@ def telegram_command(
     warnings.filterwarnings("ignore", category=PTBDeprecationWarning)  # about the library's own future
     config = session.recollect.config
     if not config.telegram_token:
-        raise ConfigError("TELEGRAM_BOT_TOKEN is not set; @BotFather on Telegram gives you a bot and its token")
+        raise ConfigError("TELEGRAM_BOT_TOKEN is not set; create a bot with @BotFather on Telegram to get a token")
     if listen is not None and webhook_url is None:
-        raise InvalidInputError("--listen", "goes with --webhook-url")
+        raise InvalidInputError("--listen", "requires --webhook-url")
     model = configured_model(config)
     bot = Bot(
         session.recollect,
@@ -66,9 +68,9 @@ def telegram_command(
     def end(number: int, frame: object) -> None:
         nonlocal asked
         if asked:
-            os._exit(INTERRUPTED)  # nothing is lost by that: what was not finished is begun again
+            os._exit(INTERRUPTED)  # nothing is lost: unfinished updates are processed again at the next start
         asked = True
-        # in a thread: the signal may come while this one holds the lock that waking needs
+        # in a thread: the signal may arrive while this thread holds the lock that wake() needs
         threading.Thread(target=bot.wake, daemon=True).start()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -76,12 +78,12 @@ def telegram_command(
     try:
         with bot:
             told = f"with {model.name}" if model else "with no model"
-            session.out.aside(f"@{bot.me.username} is on Telegram, {told}. Ctrl-C ends it.")
+            session.out.aside(f"@{bot.me.username} is running on Telegram, {told}. Press Ctrl-C to stop.")
             while not bot.wait(_LOOK_SECONDS):
-                pass  # a signal that another thread got is seen only when this one runs
-            session.out.aside("Finishing what has begun …")
+                pass  # Python handles a signal only when this thread runs
+            session.out.aside("Finishing …")
     except BotError:
-        if not asked:  # a signal while Telegram could not be reached is no failure
+        if not asked:  # a signal while Telegram is unreachable is not a failure
             raise
     finally:
         if model is not None:

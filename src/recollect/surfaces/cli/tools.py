@@ -1,4 +1,4 @@
-"""The commands about tools: what models are offered, and calling one by hand."""
+"""The commands that list the tools for models and call one by hand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 Suites = Annotated[
     list[str] | None,
-    typer.Option("--suite", "-s", help="entries, notes, observations, facts …; may be repeated.", metavar="NAME"),
+    typer.Option("--suite", "-s", help="entries, notes, observations, facts …; repeatable.", metavar="NAME"),
 ]
 Format = Annotated[
     Literal["openai", "responses", "anthropic", "gemini", "mcp", "markdown"] | None,
-    typer.Option("--format", "-f", help="As a model is told: openai, responses, anthropic, gemini, mcp; or markdown."),
+    typer.Option("--format", "-f", help="Declarations for openai, responses, anthropic, gemini or mcp, or markdown."),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="As the strict modes of the providers want it.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Declare tools for the provider's strict mode.")]
 Arguments = Annotated[
     str, typer.Argument(help="The arguments as JSON; - reads standard input.", metavar="ARGUMENTS", show_default=False)
 ]
@@ -60,12 +60,12 @@ def tools_command(session: CliSession, suite: Suites = None, format: Format = No
 )
 def tool_command(
     session: CliSession,
-    name: Annotated[str, typer.Argument(help="Which tool; recollect tools lists them.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="The tool; see recollect tools.", metavar="NAME")],
     arguments: Arguments = "{}",
     suite: Suites = None,
     chat: Annotated[str | None, typer.Option("--chat", help="The chat it is called in.", metavar="ID")] = None,
 ) -> int:
-    """Call a tool as a model would, and print what it would read."""
+    """Call a tool as a model would, and print the result."""
     tools = session.recollect.tools(
         session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent, wait=True
     )

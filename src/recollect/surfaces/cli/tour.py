@@ -1,4 +1,4 @@
-"""The guided tour: a handful of real commands with their real output, in a folder removed at the end."""
+"""The guided tour: real commands with their real output, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY = "sk-proj-" + "4f9aXb72Lq" * 3
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the guide says, a line the person then adds to MEMORY.md, and what is typed."""
+    """A step: the explanation, the command, and a line to add to MEMORY.md first."""
 
     says: str
     types: tuple[str, ...]
@@ -34,44 +34,44 @@ class Step:
 
 STEPS = (
     Step(
-        "Tell it something about yourself. A fact can have a key ...",
+        "Store something about yourself. A fact can have a key ...",
         ("remember", "Engineer", "--key", "role", "-c", "work_context"),
     ),
     Step("... or just be a sentence.", ("remember", "Prefers short summaries", "-c", "preference")),
-    Step("What is only of today goes into the daily note.", ("jot", "Read a paper on BM25")),
-    Step("All that is known of you is in one file, MEMORY.md.", ("show",)),
-    Step("Ask for it in your own words; spelling and inflection do not matter.", ("search", "summary")),
+    Step("Things that matter only today go into the daily note.", ("jot", "Read a paper on BM25")),
+    Step("Everything known about you is in one file, MEMORY.md.", ("show",)),
+    Step("Search in your own words; spelling and inflection do not matter.", ("search", "summary")),
     Step(
-        "The same again, said differently, is not stored twice.",
+        "The same fact in other words is not stored twice.",
         ("remember", "prefers SHORT summaries!", "-c", "preference"),
     ),
-    Step("Neither is a secret, ever.", ("remember", f"My key is {_KEY}")),
+    Step("Secrets are never stored.", ("remember", f"My key is {_KEY}")),
     Step("Things change. The old value is kept in the history.", ("update", "role", "Staff engineer")),
     Step(
-        "The file is yours: open it in any editor. Say, you add the line below.\n"
-        "What you write wins, and is taken over at once.",
+        "The file is yours: edit it with any editor. Suppose you add the line below.\n"
+        "Your edits win and take effect at once.",
         ("read", "--key", "city"),
         adds="- City: Lviv",
     ),
     Step("Why does it know that?", ("why", "city")),
-    Step("Everything that happened is in the journal ...", ("history",)),
-    Step("... and can be taken back.", ("undo", "4")),
-    Step("So the role is what it was.", ("read", "--key", "role")),
-    Step("Does it all agree, database, journal and files?", ("verify",)),
+    Step("Every change is in the journal ...", ("history",)),
+    Step("... and can be undone.", ("undo", "4")),
+    Step("The role is what it was before.", ("read", "--key", "role")),
+    Step("Check that database, journal and files agree.", ("verify",)),
 )
 
 NEXT = (
-    ('recollect remember "I drink tea, not coffee"', "begin your own memory"),
+    ('recollect remember "I drink tea, not coffee"', "start your own memory"),
     ("recollect show", "read it"),
-    ("recollect config", "see where it is kept"),
-    ("recollect import ~/notes --dry-run", "bring what you have"),
+    ("recollect config", "see where it is stored"),
+    ("recollect import ~/notes --dry-run", "import your notes"),
     ("recollect --help", "everything else"),
 )
 
 
 @command(START, "recollect tour")
 def tour_command(session: CliSession) -> None:
-    """See in two seconds what it does, in a folder of its own."""
+    """See what Recollect does, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="recollect-tour-") as folder:
         if session.json:
             steps = [
@@ -80,7 +80,7 @@ def tour_command(session: CliSession) -> None:
             ]
             session.out.document({"steps": steps, "next": [line for line, _ in NEXT]})
             return
-        session.out.line("A tour of Recollect, in a temporary folder; nothing of yours is touched.")
+        session.out.line("A tour of Recollect in a temporary folder. Your own data is not touched.")
         for step, output in _run_steps(Path(folder), session.user):
             session.out.line(f"\n{step.says}")
             if step.adds:
@@ -88,13 +88,12 @@ def tour_command(session: CliSession) -> None:
             typer.secho(f"\n  $ {_command_line(step)}", bold=True)
             for line in output.splitlines():
                 session.out.line(textwrap.fill(line, 78, initial_indent="  ", subsequent_indent="  ") or "")
-    session.out.line("\nThat was it; the folder is gone again. How to go on:\n")
+    session.out.line("\nThat's it. The temporary folder has been removed. Next steps:\n")
     name = "recollect" if shutil.which("recollect") else os.path.relpath(sys.argv[0])
     session.out.pairs([(line.replace("recollect", name, 1), meaning) for line, meaning in NEXT])
 
 
 def _run_steps(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
-    """Each step with what the program printed."""
     for step in STEPS:
         if step.adds:
             file = folder / folder_name(user) / "MEMORY.md"

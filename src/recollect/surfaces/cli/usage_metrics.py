@@ -1,4 +1,4 @@
-"""The command that tells an operator how memories are used."""
+"""The command that shows operators how memories are used."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _HEAD = ("tool", "calls", "success", "p50", "p95", "p99")
 @command(WHOLE, "recollect metrics", "recollect metrics --days 30", "recollect metrics --tenant acme --json")
 def metrics_command(
     session: CliSession,
-    days: Annotated[int, typer.Option("--days", help="Of so many days, today included.", metavar="NUMBER")] = 7,
+    days: Annotated[int, typer.Option("--days", help="The number of days, including today.", metavar="NUMBER")] = 7,
     tenant: Annotated[
         str | None,
-        typer.Option("--tenant", help="Only of this application's users.", metavar="NAME", show_default=False),
+        typer.Option("--tenant", help="Only the users of this tenant.", metavar="NAME", show_default=False),
     ] = None,
 ) -> None:
-    """How memories are used: calls, success, latency, the queue."""
+    """Show usage metrics: calls, success rate, latency, queue."""
     found = session.recollect.metrics(days=days, tenant=tenant)
     session.out.document(found)
     for line in _metric_lines(found):
         session.out.line(line)
     if not found.calls:
-        session.out.aside("No tool was called in this time.")
+        session.out.aside("No tool was called in this period.")
         return
     rows = [(one.tool, f"{one.calls:,}", _percent(one.success), *_latency_row(one.latency)) for one in found.tools]
     session.out.table(_HEAD, rows, right=_HEAD[1:])
@@ -39,7 +39,7 @@ def _metric_lines(found: UsageMetrics) -> list[str]:
     per_talk = found.facts_per_conversation
     lines = [
         f"From {found.since} to {found.until}, {found.users:,} users: {found.calls:,} calls,"
-        f" {_percent(found.success)} answered.",
+        f" {_percent(found.success)} successful.",
         f"Latency (p50, p95, p99): {', '.join(_latency_row(found.latency))}"
         f"; of writes {', '.join(_latency_row(found.writing))}.",
         f"Facts per conversation: {'-' if per_talk is None else f'{per_talk:.1f}'}. Episodes: {found.episodes:,}."
@@ -50,7 +50,7 @@ def _metric_lines(found: UsageMetrics) -> list[str]:
     if (queue := found.queue) is not None:
         lines.append(
             f"Queue: {queue.waiting:,} waiting{f' since {format_moment(queue.oldest)}' if queue.oldest else ''},"
-            f" {queue.running:,} running, {queue.dead:,} given up;"
+            f" {queue.running:,} running, {queue.dead:,} failed;"
             f" done after {', '.join(_latency_row(queue.completion))} ({queue.completion.number:,} jobs)."
         )
     return lines

@@ -1,7 +1,7 @@
 """The options of commands that mirror a verb: name, type, default and help come from its declaration.
 
-An argument without a name becomes an argument of the command, ``valid_from=`` becomes ``--valid-from``, and a list
-becomes an option that may be repeated: ``tags=`` is ``--tag``. Metadata is given as ``NAME=VALUE``.
+A positional argument stays one, ``valid_from=`` becomes ``--valid-from``, and a list becomes a repeatable option:
+``tags=`` is ``--tag``. Metadata is given as ``NAME=VALUE``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHORT = {"key": "-k", "category": "-c", "tags": "-t", "limit": "-l"}
 
 
 def verb_of(name: str) -> Verb:
-    """Return a verb by its name. Loads the library: the help of the program does without."""
+    """Return a verb by its name. This loads the library, which the program's help avoids."""
     import recollect.memory.memory  # noqa: F401  # fills the table
     from recollect.verbs import VERBS
 
@@ -34,8 +34,8 @@ def options_of(verb: Verb, without: Collection[str] = ()) -> list[inspect.Parame
     return [_parameter(one) for name, one in verb.parameters.items() if name not in without]
 
 
-def given_to(verb: Verb, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was given on the command line as arguments of a verb; what was not given is left out."""
+def verb_values(verb: Verb, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given on the command line as arguments of a verb."""
     given = {name: value for name, value in values.items() if value is not None and value != []}
     for name, value in given.items():
         field = verb.parameters[name].field
@@ -47,7 +47,7 @@ def given_to(verb: Verb, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def option_name(argument: Argument) -> str:
-    """Return the name of the option that stands for an argument."""
+    """Return the option name of an argument."""
     name = argument.name.removesuffix("s") if _is_list(argument) else argument.name
     return f"--{name.replace('_', '-')}"
 
@@ -76,7 +76,6 @@ def _parameter(argument: Argument) -> inspect.Parameter:
 
 
 def _type_of(argument: Argument) -> Any:
-    """Return the type that the command line reads."""
     assert argument.field is not None
     if _is_list(argument) or argument.name == "metadata":
         return list[str]

@@ -1,4 +1,4 @@
-"""The commands about background work: the worker, and a look into its queue."""
+"""The commands for background work: the worker and its queue."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _Ids = Annotated[
-    list[str] | None, typer.Argument(help="Jobs, by id or the ending of it.", metavar="IDS", show_default=False)
+    list[str] | None, typer.Argument(help="Jobs, by id or the end of an id.", metavar="IDS", show_default=False)
 ]
-_AllDead = Annotated[bool, typer.Option("--all-dead", help="All that were given up.")]
+_AllDead = Annotated[bool, typer.Option("--all-dead", help="All failed jobs.")]
 _HEAD = ("id", "when (UTC)", "tries", "job", "user", "error")
 
 
@@ -30,11 +30,11 @@ _HEAD = ("id", "when (UTC)", "tries", "job", "user", "error")
 def worker_command(
     session: CliSession,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", help="How many jobs at a time.", min=1, max=64, metavar="NUMBER")
+        int, typer.Option("--concurrency", help="The number of jobs at a time.", min=1, max=64, metavar="NUMBER")
     ] = 4,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run all due jobs, then exit.")] = False,
 ) -> int:
-    """Do background work: learning every day, upkeep, what is queued."""
+    """Run background jobs: daily learning, upkeep, the queue."""
     recollect = session.recollect
     with recollect.queue() as queue:
         running = recollect.worker(queue, concurrency=concurrency)
@@ -44,15 +44,15 @@ def worker_command(
             running.stop()
         else:
             session.out.aside(
-                f"Working, {concurrency} at a time. Learning: {recollect.config.extraction_schedule} UTC."
+                f"Running up to {concurrency} jobs at a time. Learning: {recollect.config.extraction_schedule} UTC."
             )
             stop = threading.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: stop.set())
             running.start()
-            while not stop.wait(1):  # woken now and then: a signal may reach another thread first
+            while not stop.wait(1):  # wake up regularly: a signal may reach another thread first
                 pass
-            session.out.aside("Finishing what has begun …")
+            session.out.aside("Finishing …")
             running.stop()
         depth = queue.depth()
     session.out.document(depth)
@@ -72,44 +72,44 @@ app.add_typer(
 def _queue_group(
     ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
 ) -> None:
-    """Look into the queue of background work, and mend it."""
+    """Inspect the job queue; retry or drop failed jobs."""
     given = {"user": user, "root": root, "files": files, "json": json}
     ctx.default_map = dict.fromkeys(("show", "dead", "retry", "drop"), given)
 
 
 @command_below(_queue, "recollect queue show", "recollect queue show --json")
 def queue_show_command(session: CliSession) -> None:
-    """How many jobs there are, by state."""
+    """Show the number of jobs by state."""
     with session.recollect.queue() as queue:
         depth = queue.depth()
         due = queue.next_at()
     session.out.document({"depth": depth, "next": due})
     session.out.line(_depth_text(depth))
     if due is not None:
-        session.out.line(f"The next is due {format_moment(due)}.")
+        session.out.line(f"Next job due: {format_moment(due)}.")
 
 
 @command_below(_queue, "recollect queue dead", "recollect queue dead --json")
 def queue_dead_command(session: CliSession) -> None:
-    """The jobs that were given up, and why."""
+    """List failed jobs and why they failed."""
     with session.recollect.queue() as queue:
         found = queue.dead()
     session.out.document(found)
     if not found:
-        session.out.aside("No job was given up.")
+        session.out.aside("There are no failed jobs.")
         return
     session.out.table(_HEAD, [_job_row(job) for job in found], right=("tries",))
 
 
 @command_below(_queue, "recollect queue retry 4k7q2m9x", "recollect queue retry --all-dead")
 def queue_retry_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
-    """Begin jobs anew that were given up."""
-    return _for_each_job(session, ids, all_dead, "begun anew", lambda queue, job: queue.retry(job.id))
+    """Retry failed jobs."""
+    return _for_each_job(session, ids, all_dead, "queued again", lambda queue, job: queue.retry(job.id))
 
 
 @command_below(_queue, "recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead")
 def queue_drop_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
-    """Remove jobs that were given up."""
+    """Remove failed jobs."""
     return _for_each_job(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))
 
 
@@ -117,7 +117,7 @@ def _for_each_job(
     session: CliSession, ids: list[str] | None, all_dead: bool, done: str, act: Callable[[Queue, Job], object]
 ) -> int:
     if bool(ids) == all_dead:
-        raise InvalidInputError("IDS", "name jobs, or say --all-dead")
+        raise InvalidInputError("IDS", "name the jobs, or use --all-dead")
     with session.recollect.queue() as queue:
         known = queue.dead(limit=100_000)
         chosen = known if all_dead else [job for job in known if any(job.id.endswith(end) for end in ids or ())]

@@ -1,4 +1,4 @@
-"""The commands that write: facts, notes, daily notes, observations, episodes, messages, working memory."""
+"""The commands that write records: facts, notes, daily entries, observations, episodes, messages, scratch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession, read_fil
     mirrors="remember",
 )
 def remember_command(session: CliSession, given: Given) -> int:
-    """Remember a fact about the person."""
-    return session.answer(session.memory.remember(**given))
+    """Remember a fact about the user."""
+    return session.print_outcome(session.memory.remember(**given))
 
 
 @command(
@@ -36,8 +36,8 @@ def remember_command(session: CliSession, given: Given) -> int:
     mirrors="note",
 )
 def note_command(session: CliSession, given: Given) -> int:
-    """Save a free text with an id of its own."""
-    return session.answer(session.memory.note(**given))
+    """Save a note: free text with a stable id."""
+    return session.print_outcome(session.memory.note(**given))
 
 
 @command(
@@ -49,7 +49,7 @@ def note_command(session: CliSession, given: Given) -> int:
 )
 def jot_command(session: CliSession, given: Given) -> int:
     """Add an entry to a daily note."""
-    return session.answer(session.memory.jot(**given))
+    return session.print_outcome(session.memory.jot(**given))
 
 
 @command(
@@ -63,8 +63,8 @@ def observe_command(
     given: Given,
     category: Annotated[ObservationCategory, typer.Option("--category", "-c", help="What it is.")] = "finding",
 ) -> int:
-    """Keep a finding, an insight or a lesson."""
-    return session.answer(session.memory.observe(category=category, **given))
+    """Store a finding, an insight or a lesson."""
+    return session.print_outcome(session.memory.observe(category=category, **given))
 
 
 @command(
@@ -74,8 +74,8 @@ def observe_command(
     mirrors="episode",
 )
 def episode_command(session: CliSession, given: Given) -> int:
-    """Keep a stretch of conversation as a whole."""
-    return session.answer(session.memory.episode(**given))
+    """Store a summary of a stretch of conversation."""
+    return session.print_outcome(session.memory.episode(**given))
 
 
 @command(
@@ -85,8 +85,8 @@ def episode_command(session: CliSession, given: Given) -> int:
     mirrors="say",
 )
 def say_command(session: CliSession, given: Given) -> int:
-    """Store one message of a conversation (give its --session)."""
-    return session.answer(session.memory.say(**given))
+    """Store one message of a conversation (see --session)."""
+    return session.print_outcome(session.memory.say(**given))
 
 
 @command(
@@ -97,21 +97,23 @@ def say_command(session: CliSession, given: Given) -> int:
 )
 def scratch_command(
     session: CliSession,
-    key: Annotated[str, typer.Argument(help="The name of the item.", metavar="KEY", show_default=False)],
-    value: Annotated[str | None, typer.Argument(help="What to keep; - reads standard input.", metavar="VALUE")] = None,
+    key: Annotated[str, typer.Argument(help="The name of the value.", metavar="KEY", show_default=False)],
+    value: Annotated[
+        str | None, typer.Argument(help="The value to store; - reads standard input.", metavar="VALUE")
+    ] = None,
 ) -> int:
-    """Keep a value under a key as working memory, or get it back."""
+    """Store or read a value in working memory."""
     if value is not None:
         outcome = session.memory.set_scratch(key, read_text_argument(value))
         if isinstance(outcome, Refused):
-            return session.answer(outcome)
+            return session.print_outcome(outcome)
         session.out.document({"key": key, "value": outcome.record.content})  # type: ignore[attr-defined]
-        session.out.aside(f"Kept under {key}.")
+        session.out.aside(f"Stored under {key}.")
         return DONE
-    found = session.known.scratch(key)
+    found = session.existing_memory.scratch(key)
     session.out.document({"key": key, "value": found})
     if found is None:
-        session.out.aside(f"Nothing is kept under {key}.")
+        session.out.aside(f"Nothing is stored under {key}.")
         return NOT_FOUND
     session.out.line(found)
     return DONE
@@ -127,7 +129,7 @@ def scratch_command(
 )
 def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
-    return session.answer(session.known.update(**given))
+    return session.print_outcome(session.existing_memory.update(**given))
 
 
 @command(
@@ -141,27 +143,27 @@ def edit_command(
     session: CliSession,
     file: Annotated[str, typer.Option("--file", "-f", help="The new text; - reads standard input.", metavar="FILE")],
     day: Annotated[
-        str | None, typer.Option("--day", help="The daily note of this day, not MEMORY.md.", metavar="DATE")
+        str | None, typer.Option("--day", help="Edit the daily note of this day instead of MEMORY.md.", metavar="DATE")
     ] = None,
     expect: Annotated[
-        str | None, typer.Option("--expect", help="Only if it still says what this file says.", metavar="FILE")
+        str | None, typer.Option("--expect", help="Edit only if the text is still that of this file.", metavar="FILE")
     ] = None,
     dry_run: DryRun = False,
 ) -> int:
-    """Give MEMORY.md or a daily note another text."""
+    """Replace the text of MEMORY.md or a daily note."""
     text = read_file_argument("--file", file)
     seen = None if expect is None else read_file_argument("--expect", expect)
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
-        memory = session.known
+        memory = session.existing_memory
         before = memory.show() if day is None else memory.daily(day)
         outcome = session.rehearse(lambda trial: trial.edit(text, day=day, expect=seen))
         for line in unified_diff(before.splitlines(), text.splitlines(), "now", "then", lineterm=""):
             session.out.line(line)
-    code = session.answer(outcome, dry_run=dry_run)
+    code = session.print_outcome(outcome, dry_run=dry_run)
     if isinstance(outcome, Edited) and outcome.run and not dry_run:
-        session.out.aside(f"To take it back: recollect undo {outcome.run}")
+        session.out.aside(f"To undo: recollect undo {outcome.run}")
     return code
 
 
@@ -169,14 +171,14 @@ def edit_command(
 def pin_command(
     session: CliSession,
     ref: Ref,
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unpin the fact.")] = False,
 ) -> int:
-    """Keep a fact in MEMORY.md whatever happens."""
-    outcome = session.known.pin(ref, not off)
+    """Pin a fact to MEMORY.md, so that it is never pruned."""
+    outcome = session.existing_memory.pin(ref, not off)
     if isinstance(outcome, Updated):
         told_so = f"{'No longer pinned' if off else 'Pinned'}: {outcome.record.text}"
         outcome = replace(outcome, message=told_so)
-    return session.answer(outcome)
+    return session.print_outcome(outcome)
 
 
 @command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True, mirrors="mark_important")
@@ -184,11 +186,11 @@ def important_command(
     session: CliSession,
     given: Given,
     level: Annotated[
-        Literal["high", "critical"], typer.Option("--level", help="high keeps for 60 days, critical for 365.")
+        Literal["high", "critical"], typer.Option("--level", help="high keeps messages for 60 days, critical for 365.")
     ] = "high",
 ) -> None:
-    """Keep messages for longer."""
-    kept = session.known.mark_important(level=level, **given)
+    """Mark messages as important, to keep them longer."""
+    kept = session.existing_memory.mark_important(level=level, **given)
     session.out.document(kept)
     rows = [(message.id[-SHORT_ID:], format_moment(message.expires_at), record_line(message)) for message in kept]
     session.out.table(("id", "expires", "text"), rows)
@@ -203,21 +205,19 @@ def important_command(
 def merge_command(
     session: CliSession,
     given: Given,
-    content: Annotated[
-        str, typer.Option("--content", help="What they become; - reads standard input.", metavar="TEXT")
-    ],
+    content: Annotated[str, typer.Option("--content", help="The merged text; - reads standard input.", metavar="TEXT")],
     dry_run: DryRun = False,
 ) -> int:
-    """Make one fact or note out of several."""
+    """Merge several facts or notes into one."""
     text = read_text_argument(content)
     if dry_run:
         outcome = session.rehearse(lambda trial: trial.merge(content=text, **given))
     else:
-        outcome = session.known.merge(content=text, **given)
+        outcome = session.existing_memory.merge(content=text, **given)
     if not isinstance(outcome, Merged):
-        return session.answer(outcome, dry_run=dry_run)
+        return session.print_outcome(outcome, dry_run=dry_run)
     session.out.table(RECORD_HEAD, record_rows(outcome.merged))
-    code = session.answer(outcome, dry_run=dry_run)
+    code = session.print_outcome(outcome, dry_run=dry_run)
     if not dry_run:
-        session.out.aside(f"To bring them back: recollect undo {outcome.run}")
+        session.out.aside(f"To undo: recollect undo {outcome.run}")
     return code

@@ -1,4 +1,4 @@
-"""What a host application asks beside the memories: its users, how learning went, tokens, and which tools there are."""
+"""The routes that are not about one memory: users, runs, metrics, trends, tokens, login links, tool declarations."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ FORMATS = (*get_args(Format), "mcp")
 
 
 class UsersRequest(StrictModel):
-    """Which part of a long list."""
+    """The part of the list to return."""
 
     cursor: argument_schemas.USER_BEFORE | None = Field(
-        None, description="the user to go on behind: ``next`` of the page before"
+        None, description="the user to continue after: ``next`` of the previous page"
     )
-    page: argument_schemas.integer_type(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
+    page: argument_schemas.integer_type(1, 1000) = Field(PAGE, description="the maximum number of users")  # type: ignore[valid-type]
 
 
 class TokenRequest(StrictModel):
-    """For whom a token is, what for, and how long."""
+    """The user, scope and lifetime of a token."""
 
     user: argument_schemas.LOCAL_USER
     scope: Literal["read", "write"] = "read"
@@ -47,7 +47,7 @@ class TokenRequest(StrictModel):
 
 
 class LoginRequest(StrictModel):
-    """Who is to be let into the web console: a user, or an operator."""
+    """The user or operator to log in to the web console."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -64,27 +64,27 @@ class LoginRequest(StrictModel):
 
 
 class RunsRequest(StrictModel):
-    """Which runs."""
+    """The runs to return."""
 
     kind: argument_schemas.LINE | None = None
     limit: argument_schemas.integer_type(1, 1000) = 20  # type: ignore[valid-type]
 
 
 class MetricsRequest(StrictModel):
-    """Of how many days."""
+    """The period of the metrics."""
 
     days: argument_schemas.integer_type(1, 366) = 7  # type: ignore[valid-type]
 
 
 class TrendsRequest(StrictModel):
-    """How many have to share a topic, and since when."""
+    """The minimum number of users and the period."""
 
     k: argument_schemas.integer_type(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
     days: int = Field(30, json_schema_extra={"enum": list(PERIODS)})
 
 
 class ToolsRequest(StrictModel):
-    """How the tools are to be declared."""
+    """The format of the declarations."""
 
     format: str = Field("openai", json_schema_extra={"enum": list(FORMATS)})
     suites: list[str] = Field(default_factory=list, json_schema_extra={"items": {"enum": list(SUITES)}}, max_length=20)
@@ -93,7 +93,7 @@ class ToolsRequest(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCreated:
-    """A token, which is told here and never again."""
+    """A token. It is shown only once."""
 
     token: str
     expires_at: datetime
@@ -101,29 +101,29 @@ class TokenCreated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginCreated:
-    """A code that lets somebody into the web console, once."""
+    """A one-time login code for the web console."""
 
     code: str
     link: str
-    """Where it is to be used; without MEMORY_CONSOLE_URL, below the address that this was asked at."""
+    """The login link; without MEMORY_CONSOLE_URL, below the address of the request."""
     expires_at: datetime
 
 
 class AdminRoutes:
-    """Everything that is not about one memory."""
+    """The handlers of these routes."""
 
     def __init__(self, app: Recollect, authentication: Authentication) -> None:
         self._app = app
         self._authentication = authentication
 
     def routes(self) -> list[Route]:
-        """What can be asked."""
+        """Return the routes."""
         return [
             Route(
                 method="GET",
                 path="/users",
                 name="users",
-                does="The users of the tenant.",
+                does="List the users of the tenant.",
                 scope="admin",
                 takes=UsersRequest,
                 returns=list[str],
@@ -134,7 +134,7 @@ class AdminRoutes:
                 method="DELETE",
                 path="/users/{user}",
                 name="erase_user",
-                does="Remove a user and everything about them, everywhere, and tell what was removed.",
+                does="Erase a user and everything about them, and return a receipt.",
                 scope="admin",
                 takes=NoArguments,
                 returns=Receipt,
@@ -144,7 +144,7 @@ class AdminRoutes:
                 method="GET",
                 path="/runs",
                 name="all_runs",
-                does="How learning went, for all users of the tenant, the latest day first.",
+                does="List extraction runs of all users of the tenant, latest day first.",
                 scope="admin",
                 takes=RunsRequest,
                 returns=list[tuple[str, ExtractionRun]],
@@ -154,7 +154,7 @@ class AdminRoutes:
                 method="GET",
                 path="/metrics",
                 name="metrics",
-                does="How memories of the tenant were used: calls, success, latency, the queue. No content.",
+                does="Return usage metrics of the tenant: calls, success rate, latency, queue. No content.",
                 scope="admin",
                 takes=MetricsRequest,
                 returns=UsageMetrics,
@@ -164,7 +164,7 @@ class AdminRoutes:
                 method="GET",
                 path="/trends",
                 name="trends",
-                does="Topics that many users of the tenant share who consented to being counted.",
+                does="List topics that many users of the tenant share. Only users who consented are counted.",
                 scope="admin",
                 takes=TrendsRequest,
                 returns=list[Trend],
@@ -174,7 +174,7 @@ class AdminRoutes:
                 method="POST",
                 path="/tokens",
                 name="make_token",
-                does="A token for one user, good for a while.",
+                does="Create a short-lived token for one user.",
                 scope="read",
                 takes=TokenRequest,
                 returns=TokenCreated,
@@ -185,7 +185,7 @@ class AdminRoutes:
                 method="POST",
                 path="/logins",
                 name="create_login",
-                does="A link that lets a user into the web console, once and within ten minutes.",
+                does="Create a login link to the web console for a user. It works once, within ten minutes.",
                 scope="read",
                 takes=LoginRequest,
                 returns=LoginCreated,
@@ -196,7 +196,7 @@ class AdminRoutes:
                 method="GET",
                 path="/tools",
                 name="tools",
-                does="The tools, declared as a provider wants them.",
+                does="Return the tool declarations in the format of a provider.",
                 scope="read",
                 takes=ToolsRequest,
                 returns=list[dict[str, Any]],
@@ -235,14 +235,14 @@ class AdminRoutes:
         values: dict[str, Any] = {"scope": "read", "minutes": 15} | request.values
         stored_id(request.caller.tenant, values["user"])
         if not request.caller.may(values["scope"]):
-            raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
+            raise Problem(403, "NotAllowedError", "a token cannot have a wider scope than the key that creates it")
         token, until = self._authentication.token(request.caller, **values)
         return respond(TokenCreated(token=token, expires_at=until), 201)
 
     def _login(self, request: Request) -> Response:
         operator, read_only = request.values.get("operator", False), request.values.get("read_only", False)
         if not request.caller.may("admin" if operator else "read" if read_only else "write"):
-            raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
+            raise Problem(403, "NotAllowedError", "a link cannot have a wider scope than the key that creates it")
         who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
         code, until = Login(self._app.keys).code(request.values.get("user"), **who)
         where = self._app.config.console_url.rstrip("/") or "/console"

@@ -1,7 +1,7 @@
-"""Requests taken apart, answered, and told of: one way for all of them.
+"""Parses, authenticates, answers and logs all requests below ``/v1``.
 
-On the event loop nothing is done but waiting: who asks, what is asked and what comes of it is found out in a thread.
-Paths are split before they are decoded, so that whatever a user is called, it is one part of a path.
+The event loop only waits: authentication, parsing and handlers run in threads. Paths are split before they are decoded,
+so that any user id is one segment of a path.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from recollect.surfaces.http.verb_routes import VerbRoutes
 LOGGER = logging.getLogger("recollect.http")
 
 MOST_BODY = 4 * 1024 * 1024
-"""The largest body that is no stream, in bytes."""
+"""The maximum size in bytes of a body that is not a stream."""
 SECONDS = 30.0
-"""How long a body may take to come."""
+"""The timeout for a body."""
 _SHORT_BODY = 64 * 1024
-"""A body as small as this is read before it is known who sent it; that saves a way into a thread."""
+"""Bodies up to this size are read before authentication, which saves a switch into a thread."""
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -70,7 +70,7 @@ class HttpApi:
             *IdentityRoutes(app).routes(),
         )
         self._limits = limits
-        # on PostgreSQL most of the time is spent waiting, and so it is by who writes
+        # PostgreSQL requests mostly wait for the network, so they need no limit
         self._limiter = None if app.config.database_url else ConcurrencyLimiter()
         self._seconds = seconds
         self._by_path: dict[tuple[str, ...], dict[str, Route]] = {}
@@ -78,7 +78,7 @@ class HttpApi:
             self._by_path.setdefault(tuple(route.path.split("/")[1:]), {})[route.method] = route
 
     def document(self) -> dict[str, Any]:
-        """The OpenAPI document."""
+        """Return the OpenAPI document."""
         return openapi.openapi_document(self.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +97,7 @@ class HttpApi:
     async def _answered(
         self, scope: Scope, receive: Receive, headers: dict[str, str], request_id: str
     ) -> tuple[Route | None, Response]:
-        """The outermost handler: whatever goes wrong inside is told in a sentence."""
+        """Answer a request, and turn any error into a problem response."""
         route: Route | None = None
         self.metrics.running += 1
         try:
@@ -110,13 +110,13 @@ class HttpApi:
             if found.status >= 500:
                 LOGGER.error("%s failed: %s", request_id, type(error).__name__)
         except Exception as error:
-            # neither the message nor the trace: both may hold what a person said
+            # not the message or the traceback: both may contain what a user said
             LOGGER.error("%s failed: %s", request_id, type(error).__name__)
-            found = Problem(500, "InternalError", "something went wrong inside; the log of the server has more")
+            found = Problem(500, "InternalError", "internal error; see the server log")
         finally:
             self.metrics.running -= 1
         if found.status in (400, 408, 413):
-            found.headers["connection"] = "close"  # what is left of the body is not read
+            found.headers["connection"] = "close"  # the rest of the body is not read
         return route, Response(found.status, found.body(request_id), TYPE, dict(found.headers))
 
     def _find(self, scope: Scope) -> tuple[Route, list[str]]:
@@ -131,7 +131,7 @@ class HttpApi:
             shape[3:4] = ["{name}"] if len(shape) > 3 else []
         found = self._by_path.get(tuple(shape))
         if found is None:
-            raise Problem(404, "NotFoundError", "there is nothing here; /v1/openapi.json says what there is")
+            raise Problem(404, "NotFoundError", "this path does not exist; see /v1/openapi.json")
         route = found.get(scope["method"])
         if route is None:
             allowed = ", ".join(sorted(found))
@@ -156,7 +156,7 @@ class HttpApi:
             local=parts[1] if route.has_user else "",
             name=parts[3] if len(parts) > 3 else "",
         )
-        # whose work it is, as far as can be told before it is known who asks: nobody waits for another tenant's user
+        # the user's lane, as far as it is known before authentication: tenants do not wait for each other's users
         lane = f"{headers.get('authorization', '')[:26]}\0{request.local}"
         if not route.has_body:
             pass
@@ -177,7 +177,7 @@ class HttpApi:
         return answer
 
     def _work(self, request: Request, scope: Scope) -> Response:
-        """In a thread: all of it."""
+        """Authenticate, parse and handle a request, in a thread."""
         limits = self._let_in_and_read(request, scope)
         assert request.route.handle is not None
         answer = request.route.handle(request)
@@ -191,14 +191,12 @@ class HttpApi:
         return limits
 
     def _let_in(self, request: Request, scope: Scope) -> None:
-        """Find out who asks, and whether they may."""
         caller = self.authentication.caller(scope["headers"])
         route = request.route
         if not caller.may(route.scope):
-            wanted = "administers" if route.scope == "admin" else f"may {route.scope}"
-            raise Problem(403, "NotAllowedError", f"this needs a key that {wanted}")
+            raise Problem(403, "NotAllowedError", f"this requires an API key with the scope {route.scope}")
         if caller.user is not None and (not route.has_user or caller.user != request.local):
-            raise Problem(403, "NotAllowedError", "the token is good for the memory of its own user only")
+            raise Problem(403, "NotAllowedError", "the token is valid only for the memory of its own user")
         request.caller = caller
         if route.has_user:
             request.user = stored_id(caller.tenant, request.local)
@@ -211,7 +209,7 @@ class HttpApi:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Problem(400, "BadRequestError", "the body is not complete")
+                        raise Problem(400, "BadRequestError", "the body is incomplete")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > MOST_BODY:
@@ -219,11 +217,11 @@ class HttpApi:
                     if not message.get("more_body"):
                         return b"".join(parts)
         except TimeoutError:
-            raise Problem(408, "TooSlowError", "the rest of the body did not come in time") from None
+            raise Problem(408, "TooSlowError", "the rest of the body did not arrive in time") from None
 
 
 async def send_response(answer: Response, send: Send, seconds: float = SECONDS) -> None:
-    """Send an answer. Of a stream each part has to be taken in time."""
+    """Send a response. The client must read each part of a stream in time."""
     headers = {"content-type": answer.kind, "cache-control": "no-store", "x-content-type-options": "nosniff"}
     if answer.stream is None and answer.status != 304:
         headers["content-length"] = str(len(answer.body))
@@ -250,7 +248,6 @@ def request_id_of(headers: Mapping[str, str]) -> str:
 
 
 def _content_length(headers: dict[str, str]) -> int | None:
-    """How long the body says it is; None if it does not."""
     if "transfer-encoding" in headers:
         return None
     given = headers.get("content-length", "0")
@@ -260,4 +257,4 @@ def _content_length(headers: dict[str, str]) -> int | None:
 
 
 def _too_large_problem() -> Problem:
-    return Problem(413, "TooLargeError", f"a request may have at most {MOST_BODY >> 20} MB")
+    return Problem(413, "TooLargeError", f"the body may have at most {MOST_BODY >> 20} MB")

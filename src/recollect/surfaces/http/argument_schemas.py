@@ -1,7 +1,7 @@
-"""Fields as pydantic types, for requests and for the OpenAPI document; and the fields that only requests have.
+"""Fields as pydantic types, for requests and the OpenAPI document, and the fields that only requests have.
 
-What is wrong with an argument in itself is found before anything is done, by the check of the library and in its
-words, and the document promises no more than is accepted. Knows nothing about which verb takes what.
+Each argument is checked before anything is done, by the library's own check and with its message, so the document
+promises no more than is accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recollect.store.tenants import stored_id
 from recollect.userid import MAX_LENGTH, check_user_id
 
 COMPONENTS: dict[str, dict[str, Any]] = {"Plain": PLAIN}
-"""The schemas that have a name."""
+"""The named schemas."""
 
 
 def json_type(field: Field) -> Any:
@@ -58,7 +58,7 @@ def _as_integer(value: Any) -> Any:
 
 
 def with_references(told: Any) -> Any:
-    """Return a document whose components are referred to by ``$ref``. pydantic knows only those it made itself."""
+    """Return a document with ``$ref`` references to the named schemas, which pydantic does not know."""
     if isinstance(told, list):
         return [with_references(one) for one in told]
     if not isinstance(told, dict):
@@ -67,14 +67,14 @@ def with_references(told: Any) -> Any:
     return {"$ref": f"#/components/schemas/{told[REFERENCE]}"} | made if REFERENCE in told else made
 
 
-# what only requests have
+# fields that only requests have
 
 _VISIBLE = r"\p{L}\p{M}\p{N}\p{P}\p{S}"
 # the end of a block of marks, which no character has: some take the whole block for marks
 _ASSIGNED = r"(?![\s\S]*[\u20f1-\u20ff])"
 _LETTERS = ALPHABET + ALPHABET.lower()
 _LONGEST_PERSON = MAX_LENGTH - 2
-"""Of a name on a channel; the channel, a colon and the name have to be a user id."""
+"""The maximum length of a name on a channel: the channel, a colon and the name must form a user id."""
 _USER_SCHEMA = pattern_schema(rf"(?!@[a-z0-9][a-z0-9-]{{0,31}}/){_ASSIGNED} *[{_VISIBLE}][{_VISIBLE} ]*", MAX_LENGTH)
 
 
@@ -84,7 +84,7 @@ def _user(_name: str, value: str) -> None:
 
 def _person(name: str, value: str) -> None:
     if not 1 <= len(value) <= _LONGEST_PERSON or value != value.strip():
-        raise InvalidInputError(name, f"must have 1 to {_LONGEST_PERSON} characters, and no space at either end")
+        raise InvalidInputError(name, f"must have 1 to {_LONGEST_PERSON} characters and no space at either end")
     if value.startswith("@"):
         raise InvalidInputError(name, "must not begin with @, as the users of other tenants do")
     _user(name, value)
@@ -92,7 +92,7 @@ def _person(name: str, value: str) -> None:
 
 def _user_before(name: str, value: str) -> None:
     if len(value) > 500 or not value.isprintable():
-        raise InvalidInputError(name, "must be ``next`` of the page before")
+        raise InvalidInputError(name, "must be ``next`` of the previous page")
 
 
 def integer_type(least: int, most: int) -> Any:
@@ -116,7 +116,7 @@ NUMBER = json_type(fields.NUMBER)
 OBJECT = Annotated[dict[str, Any], WithJsonSchema(fields.OBJECT)]
 USER = json_type(Field(check=_user, schema=_USER_SCHEMA, component="UserId"))
 LOCAL_USER = json_type(Field(check=lambda _name, value: check_user_id(value), schema=_USER_SCHEMA, component="UserId"))
-"""As a tenant knows them, who may have others than the default one."""
+"""A user id within the tenant of the key."""
 USER_BEFORE = json_type(
     Field(check=_user_before, schema=pattern_schema(f"{_ASSIGNED}[{_VISIBLE} ]*", 500), component="UserBefore")
 )

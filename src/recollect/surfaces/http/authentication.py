@@ -1,7 +1,7 @@
-"""Who asks: a host application with a key, or one of its users with a token that the key made.
+"""Authentication: a host application with an API key, or one of its users with a token created by that key.
 
-A key is looked up for every request, so that a revoked one lets nobody in, whichever process is asked. A token is
-signed and says whose memory it is good for, for what and until when; it is worth no more than the key that made it.
+Keys are looked up for every request, so a revoked key is rejected at once by every process. A token is signed and names
+its user, scope and expiry; it becomes invalid with the key that created it.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from recollect.times import Clock, utc_now
 
 LONGEST_TOKEN = 24 * 60
 USER = b"recollect-user"
-"""The header in which an MCP client with a key names the user."""
+"""The header in which an MCP client with an API key names the user."""
 FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
-"""What proxies add: a request that has one is not of this machine."""
+"""Headers that proxies add. A request with one of them does not come from this machine."""
 _TOKEN = "rt_"
 _Headers = Iterable[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpCaller:
-    """Who asks, and what they may do."""
+    """An authenticated caller and their scope."""
 
     tenant: str
     scope: str
     key: str
-    """The id of the key; empty where none is needed."""
+    """The id of the key; empty if none is required."""
     user: str | None = None
-    """The only user a token is good for, as the tenant knows them."""
+    """The only user the token is valid for, within the tenant."""
 
     def may(self, scope: str) -> bool:
-        """Whether this may be done at all."""
+        """Return True if the caller has this scope."""
         return SCOPES.index(scope) <= SCOPES.index(self.scope)
 
 
 class Authentication:
-    """Finds out who sends a request. ``open``: without any key, everybody is let in, as on a machine of your own."""
+    """Identifies the sender of a request. With ``open``, everyone is accepted until the first key is created."""
 
     def __init__(self, keys: ApiKeys, *, open: bool, clock: Clock = utc_now) -> None:
         self._keys = keys
@@ -53,33 +53,33 @@ class Authentication:
         self._clock = clock
 
     def caller(self, headers: _Headers) -> HttpCaller:
-        """Who it is; a `Problem` if nobody is known."""
+        """Return the caller. Raise a `Problem` if authentication fails."""
         headers = list(headers)
         given = [value for name, value in headers if name == b"authorization"]
         if not given and self._open and not self._keys.any():
             if any(name in FORWARDED for name, _ in headers):
                 raise _unknown_caller_problem(
-                    "this came through a proxy, so a key is needed; `recollect keys create` makes one"
+                    "requests through a proxy require an API key; create one with `recollect keys create`"
                 )
             return HttpCaller(DEFAULT_TENANT, "admin", "")
         scheme, _, text = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         if scheme.lower() != b"bearer":
             raise _unknown_caller_problem(
-                "a key is needed, as in: Authorization: Bearer rk_…; `recollect keys create` makes one"
+                "an API key is required (Authorization: Bearer rk_…); create one with `recollect keys create`"
             )
         try:
             told = text.strip().decode("ascii")
         except UnicodeDecodeError:
-            raise _unknown_caller_problem("this is not a key") from None
+            raise _unknown_caller_problem("this is not an API key") from None
         if told.startswith(_TOKEN):
             return self._by_token(told)
         key = self._keys.named_by(told)
         if key is None:
-            raise _unknown_caller_problem("the key is not known, or was revoked")
+            raise _unknown_caller_problem("the API key is unknown or was revoked")
         return HttpCaller(key.tenant, key.scope, key.id)
 
     def token(self, caller: HttpCaller, user: str, scope: str, minutes: int) -> tuple[str, datetime]:
-        """A token for one user; its text, and how long it is good."""
+        """Create a token for one user. Return its text and expiry."""
         until = (self._clock() + timedelta(minutes=minutes)).replace(microsecond=0)
         told = {"k": caller.key, "u": user, "s": scope, "e": int(until.timestamp())}
         return _TOKEN + sign(self._keys.secret, "token", told), until
@@ -87,25 +87,25 @@ class Authentication:
     def _by_token(self, text: str) -> HttpCaller:
         told = verify(self._keys.secret, "token", text.removeprefix(_TOKEN))
         if told is None:
-            raise _unknown_caller_problem("this is not a token of this server")
+            raise _unknown_caller_problem("this token was not issued by this server")
         if told["e"] <= self._clock().timestamp():
-            raise _unknown_caller_problem("the token is no longer good; ask for another one")
+            raise _unknown_caller_problem("the token has expired; ask for a new one")
         key = self._keys.get(told["k"]) if told["k"] else self._nobody()
         if key is None or not key.may(told["s"]):
-            raise _unknown_caller_problem("the key that made this token was revoked")
+            raise _unknown_caller_problem("the API key that created this token was revoked")
         return HttpCaller(key.tenant, told["s"], key.id, told["u"])
 
     def _nobody(self) -> ApiKey | None:
-        """Who made a token while no key was needed, as long as none is."""
+        """Return the creator of tokens while no key exists; None once there is one."""
         if not self._open or self._keys.any():
             return None
         return ApiKey(id="", tenant=DEFAULT_TENANT, name="", scope="admin", made_at=self._clock())
 
 
 class McpAuthentication:
-    """The same for MCP clients: a token says whose memory it is, and with a key the header Recollect-User does.
+    """Authentication of MCP clients. A token names its user; with an API key, the header Recollect-User does.
 
-    What they ask counts as what is asked of the API does.
+    Their requests count towards the rate limits of the API.
     """
 
     def __init__(self, authentication: Authentication, limits: RateLimits, user: str, suites: tuple[str, ...]) -> None:
@@ -115,29 +115,29 @@ class McpAuthentication:
         self._suites = suites
 
     def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
-        """Who it is."""
+        """Return the caller, or why the request is rejected."""
         headers = list(headers)
         try:
             caller = self._authentication.caller(headers)
             named = [value.decode("utf-8") for name, value in headers if name == USER]
             if caller.user is not None and named not in ([], [caller.user]):
-                return RejectedCaller(403, "the token is another user's")
+                return RejectedCaller(403, "the token belongs to another user")
             user = caller.user or (named[0] if len(named) == 1 else "" if caller.key else self._user)
             if not user:
-                return RejectedCaller(401, "the header Recollect-User must say whose memory it is")
+                return RejectedCaller(401, "the header Recollect-User must name the user")
             if not caller.may("write"):
-                return RejectedCaller(403, "the key may only read; MCP needs one that may write")
+                return RejectedCaller(403, "MCP requires an API key with the scope write")
             stored = stored_id(caller.tenant, user)
             self._limits.take(caller.key, stored)
             return McpCaller(stored, self._suites, f"{caller.key}/{caller.user or ''}")
         except Problem as problem:
-            # in ASCII: it goes into a header
+            # in ASCII, because it goes into a header
             said = problem.detail.encode("ascii", "ignore").decode()
             if problem.status == 429:
                 return RejectedCaller(429, said, "too_many_requests", seconds=problem.more["seconds"])
             return RejectedCaller(problem.status, said, "invalid_token")
         except StoreError:
-            return RejectedCaller(503, "it cannot be found out now who asks; try again in a moment")
+            return RejectedCaller(503, "authentication is not available right now; try again in a moment")
         except InvalidInputError:
             return RejectedCaller(401, "the header Recollect-User is not a user id")
         except ValueError:

@@ -1,5 +1,5 @@
-"""The concurrency limiter: threads that compute at the same time keep taking the interpreter from each other, which
-costs more than what they compute. So one begins when another is done, or has shown that it takes long."""
+"""The concurrency limiter. Threads that compute at the same time compete for the interpreter, which costs more than the
+work itself. So a request starts when the one before is done, or has turned out to be slow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONG = 0.02
 
 
 class ConcurrencyLimiter:
-    """Lets one request compute at a time; nobody waits for a long one."""
+    """Lets one request compute at a time. Slow requests do not block others."""
 
     def __init__(self, seconds: float = _LONG) -> None:
         self._free = asyncio.Semaphore(1)
@@ -19,7 +19,7 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait for the slot, and give it back at the end, or as soon as it was held for long."""
+        """Wait for the slot. Release it at the end, or once it was held for long."""
         await self._free.acquire()
         is_over = False
 

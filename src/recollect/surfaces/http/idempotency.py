@@ -1,8 +1,8 @@
-"""A request sent twice is done once, whatever happens in between.
+"""Idempotency: a request that is sent twice is executed once.
 
-What it changes is in the journal under a call id that follows from the idempotency key: whoever does it looks there
-first, in the same transaction. So a kill between the effect and the answer is safe, and so are two who send it at once.
-The answer is kept for a day; if it was lost, it is told again from the journal.
+Its changes are in the journal under a call id derived from the idempotency key, and each execution checks the journal
+first, in the same transaction. So a kill between effect and response is safe, and so are concurrent duplicates. The
+response is stored for a day; if it was lost, it is rebuilt from the journal.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REPLAYED = {"idempotent-replayed": "true"}
 
 
 def idempotent_request(asked: Asked) -> IdempotentRequest | None:
-    """How the request will be known if it comes again; None if its sender does not care."""
+    """Return how a retry of the request is recognised; None without an idempotency key."""
     key = asked.headers.get("idempotency-key")
     if key is None:
         return None
@@ -48,7 +48,7 @@ def idempotent_request(asked: Asked) -> IdempotentRequest | None:
 
 
 def request_digest(asked: Asked) -> str:
-    """The same for the same request."""
+    """Return a hash of the request, the same for a retry."""
     parts = (asked.route.name, asked.name, asked.headers.get("recollect-acting", ""), asked.headers.get("if-match", ""))
     told = "\0".join(parts).encode() + b"\0" + asked.query + b"\0" + asked.body
     return hashlib.sha256(told).hexdigest()
@@ -57,7 +57,7 @@ def request_digest(asked: Asked) -> str:
 def run_once(
     keys: ApiKeys, asked: Asked, do: Callable[[], Answer], again: Callable[[], Answer], *, keep: bool = True
 ) -> Answer:
-    """Do it, unless it was done: then the same answer. ``again`` tells what was done if the answer was lost."""
+    """Execute a request once, or replay its response. ``again`` rebuilds the response if it was lost."""
     known = idempotent_request(asked)
     if known is None:
         return do()
@@ -67,10 +67,10 @@ def run_once(
     try:
         answer = do()
     except DoneAlreadyError:
-        kept = _stored_answer(keys, known, request)  # by who was first, a moment ago
+        kept = _stored_answer(keys, known, request)  # stored by a concurrent duplicate a moment ago
         if kept is not None:
             return kept
-        answer, keep = again(), False  # who was first may be about to keep the whole of it
+        answer, keep = again(), False  # the first request may be about to store the full response
         answer.headers |= _REPLAYED
     if keep:
         keys.keep_answer(known, request, answer.status, answer.body)
@@ -85,17 +85,17 @@ def _stored_answer(keys: ApiKeys, known: IdempotentRequest, request: str) -> Ans
         raise Problem(
             409,
             "InvalidInputError",
-            "Idempotency-Key: another request was sent with this key; make up a new one for each",
+            "Idempotency-Key: this key was used for another request; use a new key for each request",
             field="Idempotency-Key",
         )
     if found[2] is None:
-        said = "this was done, and what was answered is no longer kept: something of this user was erased since"
+        said = "this was already done; its response was deleted, because something of this user was erased since"
         raise Problem(409, "NotFoundError", said)
     return Answer(found[1], found[2], headers=dict(_REPLAYED))
 
 
 def draft_answer(keys: ApiKeys, asked: Asked, batch: Memory, answer: Answer) -> None:
-    """Keep what will be answered once a batch is done, just before it is: the journal alone could not tell it."""
+    """Store the response of a batch just before it commits, because the journal alone cannot rebuild it."""
     known = idempotent_request(asked)
     entries = batch.history(call=known.call) if known else []
     if known and entries:
@@ -103,7 +103,7 @@ def draft_answer(keys: ApiKeys, asked: Asked, batch: Memory, answer: Answer) -> 
 
 
 def drafted_answer(keys: ApiKeys, asked: Asked, last: JournalEntry) -> Answer:
-    """What was to be answered to a batch whose last entry the journal has."""
+    """Return the stored response of a batch, by its last journal entry."""
     known = idempotent_request(asked)
     found = None if known is None else _stored_answer(keys, _draft_request(known, last), request_digest(asked))
     if found is None:
@@ -112,12 +112,12 @@ def drafted_answer(keys: ApiKeys, asked: Asked, last: JournalEntry) -> Answer:
 
 
 def _draft_request(known: IdempotentRequest, last: JournalEntry) -> IdempotentRequest:
-    # by its last entry: what was drafted for an attempt that failed is not what was done
+    # by its last entry, so that the draft of a failed attempt is not taken for the result
     return IdempotentRequest(known.user, f"{known.key}\n{last.seq} {last.record_id}")
 
 
 def under_call(memory: Memory, call: str) -> Memory:
-    """The same memory, whose first write is not done if the journal has this call already."""
+    """Return the memory with a check: its first write is skipped if the journal already has this call."""
     written = False
 
     def may_be_done() -> bool:
@@ -131,18 +131,18 @@ def under_call(memory: Memory, call: str) -> Memory:
 def replay_outcome(
     verb: str, arguments: dict[str, Any], entries: Sequence[JournalEntry]
 ) -> Outcome | list[Record] | None:
-    """What a verb returned, from what the journal has of it."""
+    """Rebuild the result of a verb from its journal entries."""
     last = entries[-1]
     if verb in ("pause", "resume", "consent", "spend"):
         return None
     if verb in ("erase", "erase_topic", "clear"):
         ids = tuple(dict.fromkeys(entry.record_id for entry in entries if entry.record_id))
         receipt = Receipt(at=last.at, ids=ids, places={"records": len(ids)})
-        return Erased(message=f"Erased {len(ids)} already.", receipt=receipt)
+        return Erased(message=f"Already erased {len(ids)}.", receipt=receipt)
     if verb == "undo":
-        return Undone(message="Undone already.", entries=tuple(entries))
+        return Undone(message="Already undone.", entries=tuple(entries))
     if any(entry.erased for entry in entries):
-        raise Problem(409, "UndoError", "this was done, and erased since")
+        raise Problem(409, "UndoError", "this was done, and has been erased since")
     changed = [entry.after for entry in entries if entry.after is not None]
     if not changed:
         raise lost_answer_problem(last)
@@ -159,7 +159,7 @@ def replay_outcome(
         return Forgotten(message=f"Forgotten: {record.text}", record=record)
     if verb == "edit":
         return Edited(
-            message="Edited already.",
+            message="Already edited.",
             added=tuple(entry.after for entry in entries if entry.after and entry.before is None),
             updated=tuple(entry.after for entry in entries if entry.after and entry.before and _is_active(entry)),
             removed=tuple(entry.before for entry in entries if entry.before and not _is_active(entry)),
@@ -180,6 +180,6 @@ def lost_answer_problem(entry: JournalEntry) -> Problem:
     return Problem(
         409,
         "DoneAlreadyError",
-        f"this was done already, and its answer was lost; see the history of the call {entry.call}",
+        f"this was already done, but its response was lost; see the history of the call {entry.call}",
         call=entry.call,
     )

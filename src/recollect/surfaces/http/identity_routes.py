@@ -1,6 +1,6 @@
-"""One person on several channels: which user an identity is, and joining two of them by a one-time code.
+"""The routes for identities: the user of an identity, and linking two of them with a one-time code.
 
-Only for the default tenant: codes are the same for everybody, and must not join users of two tenants.
+Only the default tenant has them: codes are global, and must not link users of two tenants.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from recollect.surfaces.http.schema import NoArguments, StrictModel
 
 
 class IdentityRequest(StrictModel):
-    """A person as one channel knows them."""
+    """An identity: a person's account on one channel."""
 
     channel: argument_schemas.CHANNEL
     name: argument_schemas.PERSON
 
 
 class BindRequest(IdentityRequest):
-    """Which user an identity is."""
+    """The user of an identity."""
 
     user: argument_schemas.USER
 
@@ -41,19 +41,19 @@ class CodeRequest(IdentityRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedUser:
-    """Which user an identity is."""
+    """The user of an identity."""
 
     user: str
 
 
 class IdentityRoutes:
-    """Identities and links."""
+    """The handlers of these routes."""
 
     def __init__(self, app: Recollect) -> None:
         self._app = app
 
     def routes(self) -> list[Route]:
-        """What can be asked."""
+        """Return the routes."""
         all_ = self._app.identities
         post = self._post
         return [
@@ -61,7 +61,7 @@ class IdentityRoutes:
                 method="GET",
                 path="/identities",
                 name="identities",
-                does="Everyone who was bound or joined, and which user they are.",
+                does="List bound and linked identities with their users.",
                 scope="admin",
                 takes=NoArguments,
                 returns=list[BoundIdentity],
@@ -108,7 +108,7 @@ class IdentityRoutes:
     def _for_default(handle: Callable[[Request], Response]) -> Callable[[Request], Response]:
         def checked(request: Request) -> Response:
             if request.caller.tenant != DEFAULT_TENANT:
-                raise Problem(403, "NotAllowedError", "identities are joined for the default tenant only")
+                raise Problem(403, "NotAllowedError", "identities can be linked only in the default tenant")
             return handle(request)
 
         return checked

@@ -1,4 +1,4 @@
-"""Requests, responses and routes. Knows nothing about memories."""
+"""Requests, responses and routes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON = "application/json"
 
 @dataclass(slots=True)
 class Response:
-    """What is sent back: a body, or a stream of them."""
+    """A response: a body or a stream."""
 
     status: int = 200
     body: bytes = b""
@@ -29,7 +29,7 @@ class Response:
 
 @dataclass(slots=True)
 class Request:
-    """A request, once it is known who sent it."""
+    """An authenticated request."""
 
     route: Route
     caller: HttpCaller
@@ -37,15 +37,15 @@ class Request:
     query: bytes
     body: bytes
     receive: Callable[[], Awaitable[Any]]
-    """For what comes as a stream: the next message of the body."""
+    """Returns the next message of the body, for streams."""
     local: str = ""
-    """The user as the tenant knows them."""
+    """The user id within the tenant."""
     user: str = ""
-    """The user as they are stored."""
+    """The user id in the store."""
     name: str = ""
-    """The last part of the path, where it is a name."""
+    """The last segment of the path, where it is a name."""
     values: dict[str, Any] = field(default_factory=dict)
-    """The arguments, read and checked."""
+    """The parsed and checked arguments."""
 
 
 Handler = Callable[[Request], Response]
@@ -54,7 +54,7 @@ AsyncHandler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Something that can be asked: how, by whom, with which arguments, and what is answered."""
+    """A route: its method, path, scope, arguments and result."""
 
     method: str
     path: str
@@ -67,32 +67,32 @@ class Route:
     handle_async: AsyncHandler | None = None
     paged: bool = False
     repeatable: bool = False
-    """It takes an idempotency key."""
+    """True if it accepts an idempotency key."""
     acts: bool = False
-    """It takes the header that says on whose behalf."""
+    """True if it accepts the Recollect-Acting header."""
     streams: Literal["", "in", "out"] = ""
     statuses: dict[int, str] = field(default_factory=dict)
-    """Further answers it may give."""
+    """Descriptions of further statuses."""
 
     @property
     def has_user(self) -> bool:
-        """Whether it is about one user."""
+        """True if it is about one user."""
         return "{user}" in self.path
 
     @property
     def has_body(self) -> bool:
-        """Whether its arguments are in the body."""
+        """True if its arguments are in the body."""
         return self.method == "POST" and self.streams != "in"
 
 
 def respond(value: Any, status: int = 200, **more: Any) -> Response:
-    """Return a response that holds a value as ``result``, and what else is said beside it."""
+    """Return a response with a value as ``result`` and further fields."""
     plain = {"result": to_plain(value), **more}
     return Response(status, json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON of a body; a `Problem` if it is none."""
+    """Parse the JSON of a body. Raise a `Problem` if it is invalid."""
     if not body:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""How many requests there were, how they ended and how long they took: names and numbers, for Prometheus."""
+"""Metrics of HTTP requests for Prometheus: counts by status, and durations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Metrics:
         self.running = 0
 
     def count(self, route: str, status: int, seconds: float) -> None:
-        """A request has been answered."""
+        """Count a finished request."""
         with self._guard:
             self._requests[route, status] += 1
             took = self._took.setdefault(route, [0] * (len(_BOUNDS) + 1))
@@ -32,7 +32,7 @@ class Metrics:
             self._seconds[route] += seconds  # type: ignore[assignment]
 
     def text(self) -> str:
-        """As Prometheus reads it; with what telemetry counts of tools, if that is on."""
+        """Return the metrics in the Prometheus text format, including tool metrics if telemetry is on."""
         with self._guard:
             lines = ["# TYPE recollect_http_requests_total counter"]
             lines += [

@@ -1,4 +1,4 @@
-"""The OpenAPI document: made from the routes, so that it says what holds."""
+"""The OpenAPI document, generated from the routes."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from recollect.surfaces.http.problems import TYPE
 from recollect.surfaces.http.schema import response_type
 from recollect.surfaces.http.verb_routes import ACTING_FIELDS
 
-_ABOUT = """Long-term memory for AI agents, over HTTP. Each verb of the library has a route of its name, below the user
-it is about. What the policy decides (a duplicate, a conflict, a refusal) is no error: it is an outcome."""
+_ABOUT = """Long-term memory for AI agents over HTTP. Each verb of the library is a route with the same name, below its
+user. Policy decisions (a duplicate, a conflict, a refusal) are outcomes, not errors."""
 
 
 class ProblemDetails(BaseModel):
-    """What went wrong (RFC 9457)."""
+    """A problem (RFC 9457)."""
 
     type: str
     title: str
     status: int
-    detail: str = Field(description="what is wrong, and what to do")
+    detail: str = Field(description="what is wrong and what to do")
     error: str = Field(description="the name of the error in the library")
     field: str | None = Field(None, description="the argument that is wrong")
     request_id: str
 
 
 def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
-    """The document that describes these routes."""
+    """Return the document that describes these routes."""
     adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [("problem", "serialization", TypeAdapter(ProblemDetails))]
     for route in routes:
         adapters.append((f"{route.name} takes", "validation", TypeAdapter(route.takes)))
@@ -84,7 +84,7 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.does,
-        "description": f"Needs a key that may {'administer' if route.scope == 'admin' else route.scope}.",
+        "description": f"Requires an API key with the scope {route.scope}.",
         "parameters": parameters,
         "responses": _responses(route, known),
     }
@@ -97,13 +97,15 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
         file = {"schema": {"type": "string", "format": "binary"}}
         operation["requestBody"] = {"required": True, "content": {"application/octet-stream": file}}
     if route.repeatable:
-        said = "made up for each request; the same one does nothing twice"
+        said = "a unique value for each request; a retry with the same value is executed once"
         pattern = f"^[!-~][ -~]{{{SHORTEST - 2},{LONGEST - 2}}}[!-~]$"
         parameters.append(_header("Idempotency-Key", said, pattern=pattern))
     if route.acts:
         parameters.append(_ACTING)
     if route.name == "edit":
-        operation["description"] += " With the header If-Match, the ETag of the text it was made from, or 412."
+        operation["description"] += (
+            " Requires the header If-Match with the ETag of the text that was edited; otherwise 412."
+        )
     if route.name in ("show", "daily"):
         parameters.append(_header("If-None-Match", "the ETag of the text you have"))
     return operation
@@ -119,28 +121,27 @@ def _responses(route: Route, known: dict[str, Any]) -> dict[str, Any]:
     if 201 in good:
         good.remove(200)
     responses: dict[str, Any] = {
-        str(status): {"description": route.statuses.get(status, "What came of it"), "content": content}
-        for status in good
+        str(status): {"description": route.statuses.get(status, "The result"), "content": content} for status in good
     }
     if route.name in ("show", "daily"):
-        responses["304"] = {"description": "Not changed"}
+        responses["304"] = {"description": "Not modified"}
     for status, said in {**_ERRORS, **route.statuses}.items():
         if status >= 400:
             responses[str(status)] = {"description": said, **problem}
-    responses["default"] = {"description": "Something else went wrong", **problem}
+    responses["default"] = {"description": "Any other error", **problem}
     return responses
 
 
 _USER = component_schema("UserId")
 _NAME = STORABLE | {"minLength": 1}
 _ERRORS = {
-    400: "The request cannot be read",
-    401: "No key, or not a good one",
-    403: "The key may not do this",
-    404: "There is no such thing",
-    409: "Right in itself, but not as things are, or not together",
-    422: "Something in it is wrong; ``field`` says what",
-    429: "Too many requests; Retry-After says when to try again",
+    400: "The request cannot be parsed",
+    401: "The API key is missing or invalid",
+    403: "The API key does not allow this",
+    404: "Not found",
+    409: "The request conflicts with the current state, or its arguments with each other",
+    422: "An argument is invalid; ``field`` names it",
+    429: "Too many requests; Retry-After says when to retry",
 }
 
 
@@ -159,7 +160,7 @@ def _in_query(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _in_address(schema: dict[str, Any], is_needed: bool) -> dict[str, Any]:
-    """What cannot be null in an address is left out instead, and so is a list with nothing in it."""
+    """Return a schema for a query parameter: null and empty lists are left out of an address."""
     kinds = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
     if not kinds:
         return schema | ({"minItems": 1} if is_needed and schema.get("type") == "array" else {})
@@ -178,7 +179,7 @@ _ACTING = {
     "name": "Recollect-Acting",
     "in": "header",
     "required": False,
-    "description": "on whose behalf, and in which conversation",
+    "description": "who acts, and in which conversation",
     "content": {
         JSON: {
             "schema": {

@@ -1,4 +1,4 @@
-"""What went wrong, told as problem details (RFC 9457): our name for it, and what to do. Never what others said."""
+"""Errors as problem details (RFC 9457). They never contain internal messages of other components."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ _STATUS: dict[type[RecollectError], int] = {
     errors.StoreError: 500,
 }
 _TITLES = {
-    400: "The request cannot be read",
-    401: "Who are you?",
-    403: "Not allowed",
+    400: "Bad request",
+    401: "Unauthorized",
+    403: "Forbidden",
     404: "Not found",
-    405: "Not like that",
-    408: "Too slow",
-    409: "Not as things are",
+    405: "Method not allowed",
+    408: "Request timeout",
+    409: "Conflict",
     410: "Gone",
-    412: "Changed meanwhile",
-    413: "Too much",
-    415: "Wrong kind of content",
-    421: "Not for this server",
-    422: "Something in it is wrong",
+    412: "Precondition failed",
+    413: "Content too large",
+    415: "Unsupported media type",
+    421: "Misdirected request",
+    422: "Invalid input",
     429: "Too many requests",
-    500: "Something went wrong inside",
-    502: "Somebody else did not answer",
-    503: "Not now",
-    507: "No room left",
+    500: "Internal error",
+    502: "Bad gateway",
+    503: "Service unavailable",
+    507: "Insufficient storage",
 }
 
 
 class Problem(Exception):
-    """Ends a request with an answer that says what is wrong."""
+    """An error response. Raising it ends the request."""
 
     def __init__(
         self, status: int, error: str, detail: str, *, headers: dict[str, str] | None = None, **more: Any
@@ -67,7 +67,7 @@ class Problem(Exception):
         self.more = more
 
     def body(self, request_id: str) -> bytes:
-        """As it is sent."""
+        """Return the JSON body of the response."""
         told = {
             "type": f"urn:recollect:error:{self.error}",
             "title": _TITLES.get(self.status, "Error"),
@@ -82,8 +82,8 @@ class Problem(Exception):
 
 @contextmanager
 def as_things_are() -> Iterator[None]:
-    """For arguments that are right in themselves: what is said against them is that they do not fit each other, or
-    what is there."""
+    """Turn invalid input into a conflict, for arguments that are valid by themselves but conflict with each other or
+    with the current state."""
     try:
         yield
     except InvalidInputError as error:
@@ -91,7 +91,7 @@ def as_things_are() -> Iterator[None]:
 
 
 def problem_of(error: RecollectError) -> Problem:
-    """An error of ours, as it is told."""
+    """Return the problem for a Recollect error."""
     name = type(error).__name__
     status = next((_STATUS[cls] for cls in type(error).__mro__ if cls in _STATUS), 500)
     more: dict[str, Any] = {told: getattr(error, told) for told in ("field", "kind", "extra") if hasattr(error, told)}

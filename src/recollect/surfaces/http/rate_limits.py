@@ -1,4 +1,4 @@
-"""How often one may ask: a bucket of tokens for each key and each user, in this process, filled steadily."""
+"""Rate limits: a token bucket per API key and per user, within this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Bucket:
 
 
 class RateLimits:
-    """Requests a minute: for each key, and for each user. 0 is no limit; a minute's worth may come at once."""
+    """Limits in requests per minute, per key and per user. 0 means no limit. A burst may use a whole minute's limit."""
 
     def __init__(self, key: int, user: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = {"key": key, "user": user}
@@ -30,7 +30,7 @@ class RateLimits:
         self._guard = threading.Lock()
 
     def take(self, key: str, user: str | None) -> dict[str, str]:
-        """Count a request; what to tell of the tighter limit. A `Problem` if it is one too many."""
+        """Count a request and return headers about the tighter limit. Raise a `Problem` if it is exceeded."""
         named = [("key", key)] + ([("user", user)] if user is not None else [])
         with self._guard:
             buckets = [(most, self._filled(name, most)) for name in named if (most := self._most[name[0]])]
@@ -40,7 +40,7 @@ class RateLimits:
                     raise Problem(
                         429,
                         "TooManyRequestsError",
-                        f"more than {most:,} requests a minute; try again in {seconds} s",
+                        f"more than {most:,} requests per minute; retry in {seconds} s",
                         headers={**_rate_headers(most, bucket), "retry-after": str(seconds)},
                         seconds=seconds,
                     )

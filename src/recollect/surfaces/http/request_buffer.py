@@ -1,6 +1,6 @@
-"""Request buffers: folders for uploads and downloads, removed when done, or, after a kill, by the next server process.
+"""Request buffers: temporary folders for uploads and downloads. After a kill, the next server process removes them.
 
-Whoever uses a folder holds a lock in it, which ends with the process. Knows nothing about memories.
+The process that uses a folder holds a lock in it, which ends with the process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECONDS = 10.0
 
 
 class BufferFolder:
-    """A folder that nobody else can look into."""
+    """A temporary folder that only this user can read."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -27,13 +27,13 @@ class BufferFolder:
         self._lock.acquire()
 
     def close(self) -> None:
-        """Remove it; whoever still reads a file in it can go on."""
+        """Remove the folder. Open files in it can still be read."""
         self._lock.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def sweep() -> None:
-    """Remove what processes that were killed have left."""
+    """Remove the folders of killed processes."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         lock = FileLock(folder / ".lock", 0)
         try:
@@ -41,12 +41,12 @@ def sweep() -> None:
                 lock.acquire()
                 shutil.rmtree(folder, ignore_errors=True)
         except (StoreBusyError, OSError):
-            continue  # it is in use, or was removed a moment ago
+            continue  # in use, or just removed
         finally:
             lock.close()
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether we made it: anybody can put something into the folder for temporary files."""
+    """Return True if we created the folder: anyone can create files in the folder for temporary files."""
     about = folder.lstat()
     return stat.S_ISDIR(about.st_mode) and (os.name != "posix" or about.st_uid == os.getuid())

@@ -1,6 +1,6 @@
-"""The types of what is asked and answered, made from the verbs of `Memory` and our dataclasses.
+"""The types of requests and responses, generated from the verbs of `Memory` and the dataclasses.
 
-They check each argument in itself. Whether arguments fit each other and what is remembered is for the memory to say.
+They check each argument by itself. The memory checks arguments against each other and against its records.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from recollect.surfaces.http.messages import Request, parse_json
 from recollect.verbs import PAGE, VERBS, Argument, Verb
 
 CURSOR = r"^[A-Za-z0-9_-]{1,2000}$"
-"""A place in a list, as `recollect.memory.paging` writes it."""
-_WHERE = "where to go on: ``next`` of the page before"
+"""A cursor, as `recollect.memory.paging` writes it."""
+_WHERE = "where to continue: ``next`` of the previous page"
 _MOST_FIELDS = 200
 _CLEANED = frozenset({"query", "topic"})
-"""Whatever is in a question, the memory makes the best of it."""
+"""A query may contain anything."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class StrictModel(BaseModel):
-    """What is asked: nothing unknown in it, and nothing taken for something else."""
+    """A request model that rejects unknown fields and does not convert values."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
@@ -46,15 +46,15 @@ class NoArguments(StrictModel):
 
 
 class PageArguments(StrictModel):
-    """Which part of a long list."""
+    """The part of the list to return."""
 
     cursor: Annotated[str, Constraints(pattern=CURSOR)] | None = Constraints(None, description=_WHERE)
-    page: integer_type(1, 1000) = Constraints(PAGE, description="how many items at most")  # type: ignore[valid-type]
+    page: integer_type(1, 1000) = Constraints(PAGE, description="the maximum number of items")  # type: ignore[valid-type]
 
 
 @cache
 def arguments_of(name: str) -> type[BaseModel]:
-    """What a verb takes."""
+    """Return the model of a verb's arguments."""
     verb = VERBS[name]
     given: dict[str, Any] = {}
     for argument in verb.parameters.values():
@@ -70,7 +70,6 @@ def arguments_of(name: str) -> type[BaseModel]:
 
 
 def _type_of(verb: Verb, argument: Argument) -> Any:
-    """Return the type of an argument, as JSON can hold it."""
     field = argument.field
     if field is None:
         raise TypeError(f"{verb.name} takes {argument.name}: its type must be one of recollect.fields")
@@ -86,11 +85,11 @@ def _type_of(verb: Verb, argument: Argument) -> Any:
     return kind | None if argument.is_optional else kind
 
 
-# what is answered
+# responses
 
 
 def response_type(hint: Any) -> Any:
-    """The type of what is answered, for the document; nothing is checked by it."""
+    """Return the type of a result, for the document only; it checks nothing."""
     return _build_response_type(hint)
 
 
@@ -135,7 +134,7 @@ def _model(cls: type) -> type[BaseModel]:
 
 
 def _input_model(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
-    """Return a dataclass as it is given: what has a default may be left out."""
+    """Return the model of a dataclass as an argument: fields with defaults are optional."""
     hints = get_type_hints(cls)
     given: dict[str, Any] = {}
     for one in fields(cls):
@@ -151,11 +150,11 @@ def _input_model(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
     return create_model(f"{cls.__name__}Given", __base__=StrictModel, __doc__=_first_line(cls), **given)
 
 
-# reading what was asked
+# parsing requests
 
 
 def request_arguments(request: Request) -> dict[str, Any]:
-    """The arguments of a request, as the handler wants them; only those that were given."""
+    """Return the arguments that a request gives, parsed for its handler."""
     model = request.route.takes
     if request.route.has_body:
         return validate_fields(model, parse_json(request.body), strict=True)
@@ -163,7 +162,7 @@ def request_arguments(request: Request) -> dict[str, Any]:
 
 
 def validate_fields(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any]:
-    """The fields that were given, if they are of the right shape."""
+    """Return the given fields, checked against a model."""
     if not isinstance(data, dict):
         raise InvalidInputError("body", "must be a JSON object")
     try:
@@ -175,12 +174,14 @@ def validate_fields(model: type[BaseModel], data: Any, *, strict: bool) -> dict[
     values = {name: _plain_value(getattr(made, name)) for name in made.model_fields_set}
     for name, value in values.items():
         if name not in _CLEANED and not _is_storable(value):
-            raise InvalidInputError(name, "has a character that no database can hold: U+0000, or half of a pair")
+            raise InvalidInputError(
+                name, "contains a character that databases cannot store: U+0000 or a lone surrogate"
+            )
     return values
 
 
 def is_storable(text: str) -> bool:
-    """Whether a database can hold this text, or look for it."""
+    """Return True if databases can store this text and search for it."""
     return _UNSTORABLE.search(text) is None
 
 
@@ -193,7 +194,7 @@ def _is_storable(value: Any) -> bool:
 
 
 def verb_arguments(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a verb, made of plain values."""
+    """Return the arguments of a verb from plain values."""
     for name, value in values.items():
         argument = verb.parameters.get(name)
         if argument is None or argument.field is None or argument.field.parts is None:
@@ -216,7 +217,7 @@ def _from_query(model: type[BaseModel], query: bytes) -> dict[str, Any]:
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
     except ValueError:
-        raise InvalidInputError("query", "must be percent-encoded UTF-8, and not too long") from None
+        raise InvalidInputError("query", "must be percent-encoded UTF-8 and not too long") from None
     found: dict[str, Any] = {}
     for name, value in pairs:
         known = model.model_fields.get(name)
@@ -235,9 +236,9 @@ def _is_list(hint: Any) -> bool:
 
 def _error_text(error: Any) -> str:
     if error["type"] == "extra_forbidden":
-        return "is not known here"
+        return "is not a known argument"
     if error["type"] == "missing":
-        return "must be given"
+        return "is required"
     said = str(error["msg"])
     return said[:1].lower() + said[1:]
 

@@ -1,4 +1,4 @@
-"""A whole memory, out and in, as a stream: never all of it in the memory of the process."""
+"""Export and import as streams, without holding the whole archive in memory."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from recollect.surfaces.http.schema import NoArguments, StrictModel
 from recollect.surfaces.http.verb_routes import VerbRoutes
 
 MOST = 512 * 1024 * 1024
-"""The largest import, in bytes."""
+"""The maximum size of an import, in bytes."""
 SECONDS = 30.0
-"""How long the next part of a body may take."""
+"""The timeout for the next part of a body."""
 _CHUNK = 1 << 16
 _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 
 
 class ImportRequest(StrictModel):
-    """What is sent, and whose of it to take."""
+    """The format of an import, and the user to take from it."""
 
     name: argument_schemas.storable_text_type(200) = Field(  # type: ignore[valid-type]
-        "export.zip", description="the name of the file; its ending says what it is"
+        "export.zip", description="the name of the file; its extension determines the format"
     )
     from_user: argument_schemas.LINE | None = None
     dry_run: bool = False
 
 
 class TransferRoutes:
-    """Export and import."""
+    """The handlers for export and import."""
 
     def __init__(self, memories: VerbRoutes, seconds: float = SECONDS) -> None:
         self._memories = memories
         self._seconds = seconds
 
     def routes(self) -> list[Route]:
-        """What can be asked."""
+        """Return the routes."""
         return [
             Route(
                 method="GET",
                 path="/users/{user}/export",
                 name="export",
-                does="The whole memory as one archive of Markdown and JSON Lines.",
+                does="Export the whole memory as one archive of Markdown and JSON Lines.",
                 scope="read",
                 takes=NoArguments,
                 handle_async=self._export,
@@ -60,7 +60,7 @@ class TransferRoutes:
                 method="POST",
                 path="/users/{user}/import",
                 name="import",
-                does="Take over an archive made by export, an MCP memory.jsonl, a Markdown file, or mem0's export.",
+                does="Import a Recollect export, an MCP memory.jsonl, a Markdown file, or a mem0 export.",
                 scope="write",
                 takes=ImportRequest,
                 returns=ImportReport,
@@ -103,7 +103,7 @@ class TransferRoutes:
             while True:
                 message = await asyncio.wait_for(request.receive(), self._seconds)
                 if message["type"] == "http.disconnect":
-                    raise Problem(400, "BadRequestError", "the body is not complete")
+                    raise Problem(400, "BadRequestError", "the body is incomplete")
                 size += len(message.get("body", b""))
                 if size > MOST:
                     raise Problem(413, "TooLargeError", f"an import may have at most {MOST >> 20} MB")
@@ -111,13 +111,12 @@ class TransferRoutes:
                 if not message.get("more_body"):
                     return
         except TimeoutError:
-            raise Problem(408, "TooSlowError", "the rest of the body did not come in time") from None
+            raise Problem(408, "TooSlowError", "the rest of the body did not arrive in time") from None
         finally:
             await in_thread("", file.close)
 
 
 async def _stream_and_remove(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
-    """The bytes of a file, and then it is removed."""
     try:
         file = await in_thread("", path.open, "rb")
         try:

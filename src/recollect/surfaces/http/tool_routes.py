@@ -1,4 +1,4 @@
-"""Tools called over HTTP, and what became of those that were queued."""
+"""The routes that call tools and return the results of deferred calls."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _LONGEST_CALL = 100
 _MOST_SUITES = 256
 _MOST_RESULTS = 1000
 _LOOKED_AT = 1000
-"""Of the log of calls, how many are looked at for one that was queued."""
+"""The number of log rows to search for a deferred call."""
 
 
 class ToolRequest(StrictModel):
-    """A call of a tool: its arguments, and the conversation it is made in."""
+    """A tool call: its arguments and conversation."""
 
     arguments: argument_schemas.OBJECT = Field(default_factory=dict)
     suites: list[argument_schemas.choice_type(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
     session: argument_schemas.LINE | None = None
     chat: argument_schemas.LINE | None = None
     agent: argument_schemas.LINE | None = None
-    wait: bool = Field(False, description="wait for as long as the tool takes, rather than have it queued")
+    wait: bool = Field(False, description="wait for the tool, however long it takes, instead of deferring the call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
-    """What became of a call that was queued: "queued", or "done" and what it said, if that is known, and changed."""
+    """The state of a deferred call: "queued", or "done" with its text, if that is known, and its changes."""
 
     call: str
     status: str
@@ -58,28 +58,28 @@ class ToolRoutes:
         self._guard = threading.Lock()
         self._suites: OrderedDict[tuple[Any, ...], Suite] = OrderedDict()
         self._results: OrderedDict[tuple[str, str], Result | None] = OrderedDict()
-        """Of what was queued here; None until it is done."""
+        """The results of calls deferred in this process; None until a call is done."""
 
     def routes(self) -> list[Route]:
-        """What can be asked."""
+        """Return the routes."""
         return [
             Route(
                 method="POST",
                 path="/users/{user}/tools/{name}",
                 name="call_tool",
-                does="Call a tool. What takes too long is queued: then the answer says so, and where to ask for it.",
+                does="Call a tool. A slow call is deferred: the response then says so, and where to get the result.",
                 scope="read",
                 takes=ToolRequest,
                 returns=Result,
                 handle_async=self._call,
                 repeatable=True,
-                statuses={202: "Queued; ask for it at Location"},
+                statuses={202: "Deferred; get the result at Location"},
             ),
             Route(
                 method="GET",
                 path="/users/{user}/tasks/{name}",
                 name="task",
-                does="What became of a call that was queued.",
+                does="Return the state of a deferred call.",
                 scope="read",
                 takes=NoArguments,
                 returns=TaskStatus,
@@ -92,9 +92,9 @@ class ToolRoutes:
         suite = await in_thread("", self._suite, request)
         tool = suite.find(request.name)
         if tool is None:
-            raise NotFoundError("there is no such tool; GET /v1/tools lists them")
+            raise NotFoundError("this tool does not exist; GET /v1/tools lists the tools")
         if tool.tier != "read_only" and not request.caller.may("write"):
-            raise Problem(403, "NotAllowedError", "this tool writes, and the key may only read")
+            raise Problem(403, "NotAllowedError", "this tool writes, so it requires an API key with the scope write")
         arguments = request.values.get("arguments", {})
         if "idempotency-key" in request.headers:
             return await in_thread(request.user, self._once, request, suite, arguments)
@@ -112,7 +112,7 @@ class ToolRoutes:
         return answer
 
     def _once(self, request: Request, suite: Suite, arguments: dict[str, Any]) -> Response:
-        """With an idempotency key it is done here and now, under a call that the journal knows."""
+        """Run a call with an idempotency key immediately, under a call id in the journal."""
         known = idempotency.idempotent_request(request)
         assert known is not None
         late = DeferredCall(
@@ -129,7 +129,7 @@ class ToolRoutes:
         )
 
     def _suite(self, request: Request) -> Suite:
-        """The tools for this conversation; kept, because a suite knows what was called before."""
+        """Return the tools of this conversation. They are kept, because a suite counts earlier calls."""
         given = request.values
         session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
         suites, wait = tuple(given.get("suites", ())), bool(given.get("wait", False))
@@ -141,7 +141,7 @@ class ToolRoutes:
                 request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, wait=wait
             )
         with self._guard:
-            suite = self._suites.setdefault(key, suite)  # another request may have been first
+            suite = self._suites.setdefault(key, suite)  # another request may have been faster
             self._suites.move_to_end(key)
             while len(self._suites) > _MOST_SUITES:
                 self._suites.popitem(last=False)
@@ -152,7 +152,7 @@ class ToolRoutes:
         if not is_storable(call):
             raise InvalidInputError("call", "must be the id of a call")
         if len(call) > _LONGEST_CALL:
-            raise NotFoundError("there is no such call")
+            raise NotFoundError("this call does not exist")
         self._collect(request.user)
         entries = tuple(self._app.user(request.user).history(call=call))
         known = self._results.get((request.user, call))
@@ -168,18 +168,18 @@ class ToolRoutes:
         return respond(found, 202 if queued else 200)
 
     def _outcome(self, user: str, call: str) -> str:
-        """Of a call that has changed nothing yet."""
+        """Return the outcome of a call that has changed nothing yet."""
         if (user, call) in self._results:
             return "queued"
-        # it was called elsewhere, or before this process was started; to look into the log may have to wait
+        # called by another process, or before this one started
         rows = self._app.user(user).calls(limit=_LOOKED_AT)
         found = next((one.outcome for one in rows if one.id == call), None)
         if found is None:
-            raise NotFoundError("there is no such call")
+            raise NotFoundError("this call does not exist")
         return found
 
     def _collect(self, user: str) -> None:
-        """What was done since in this process."""
+        """Collect the results of deferred calls of this process."""
         with self._guard:
             mine = [suite for key, suite in self._suites.items() if key[0] == user]
         found = [result for suite in mine for result in suite.finished()]

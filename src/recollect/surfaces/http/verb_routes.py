@@ -1,4 +1,4 @@
-"""What is asked of one user's memory: its verbs, several of them at once, and what it is."""
+"""The routes of one user's memory: its verbs, batches, and its state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ ACTING_FIELDS = tuple(ELSEWHERE["acting"].arguments)
 
 
 def _describe_per_verb(schema: dict[str, Any]) -> None:
-    """Which arguments an operation has follows from its verb."""
     schema.clear()
     schema["anyOf"] = [
         {
@@ -60,33 +59,33 @@ class Operation(StrictModel):
 
 
 class Batch(StrictModel):
-    """Several changes that are made together, or not at all."""
+    """Several changes in one transaction."""
 
     operations: list[Operation] = Field(max_length=_MOST_OPERATIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryInfo:
-    """What a memory is, without anything of its content."""
+    """The state of a memory, without its content."""
 
     exists: bool
     mode: str
 
 
 class VerbRoutes:
-    """The memories of an app, asked over HTTP."""
+    """The handlers of these routes."""
 
     def __init__(self, app: Recollect) -> None:
         self._app = app
 
     def routes(self) -> list[Route]:
-        """What can be asked."""
+        """Return the routes."""
         verbs = [self._route(verb) for verb in VERBS.values()]
         batch = Route(
             method="POST",
             path="/users/{user}/batch",
             name="batch",
-            does="Many changes at once: all of them are durable at the end, or none is.",
+            does="Make many changes in one transaction: all or none.",
             scope="write",
             takes=Batch,
             returns=list[Any],
@@ -98,7 +97,7 @@ class VerbRoutes:
             method="GET",
             path="/users/{user}/about",
             name="about",
-            does="Whether there is a memory, and whether it is on, paused or incognito.",
+            does="Return if the user has a memory, and its mode: on, paused or incognito.",
             scope="read",
             takes=NoArguments,
             returns=MemoryInfo,
@@ -107,7 +106,7 @@ class VerbRoutes:
         return [*verbs, batch, about]
 
     def memory(self, request: Request) -> Memory:
-        """The memory that a request is about, on behalf of whom it says."""
+        """Return the memory of a request, acting as its header says."""
         memory = self._app.user(request.user)
         given = request.headers.get(ACTING)
         if given is None:
@@ -121,7 +120,7 @@ class VerbRoutes:
         return memory.acting(**acting)
 
     def _route(self, verb: Verb) -> Route:
-        statuses = {412: "The file was changed meanwhile"} if verb.name == "edit" else {}
+        statuses = {412: "The file was changed in the meantime"} if verb.name == "edit" else {}
         return Route(
             method=verb.method,
             path=f"/users/{{user}}/{verb.name}",
@@ -138,7 +137,7 @@ class VerbRoutes:
         )
 
     def verb(self, verb: Verb, request: Request) -> Response:
-        """Do what a verb does."""
+        """Run a verb."""
         values = verb_arguments(verb, request.values)
         memory = self.memory(request)
         if not verb.writes:
@@ -160,15 +159,15 @@ class VerbRoutes:
 
         _with_ids(request, [(verb, values)])
         if verb.name == "rebuild" and self._app.config.database_url:
-            raise NothingToRebuildError("what is in PostgreSQL is restored from a backup of the database")
-        if verb.scope == "admin":  # which can be done again: the journal need not tell
+            raise NothingToRebuildError("a memory in PostgreSQL cannot be rebuilt; restore the database from a backup")
+        if verb.scope == "admin":  # safe to repeat, so the journal is not needed
             return idempotency.run_once(self._app.keys, request, lambda: do(memory), lambda: do(memory))
         return self._once(
             request, memory, do, again, keep=verb.name != "erase_topic"
-        )  # its answer holds what was erased
+        )  # its response contains what was erased
 
     def batch(self, request: Request) -> Response:
-        """Do many things in one transaction."""
+        """Run several verbs in one transaction."""
         operations = []
         for number, one in enumerate(request.values["operations"]):
             if one["verb"] not in BATCH:
@@ -212,12 +211,12 @@ class VerbRoutes:
     ) -> Response:
         known = idempotency.idempotent_request(request)
         call = "" if known is None else known.call
-        # a call of the host's own stays in the journal: it may name several requests, so it cannot tell them apart
+        # a call id set by the host stays in the journal; several requests may share it, so it cannot identify one
         own = memory._acting.call is not None
         here = memory if known is None or own else idempotency.under_call(memory, call)
 
         def do_unless_done() -> Response:
-            # if it was done, the file is no longer what it was made from
+            # if it was already done, the file has changed because of it
             if here is not memory and "if-match" in request.headers and memory.history(call=call, limit=1):
                 raise DoneAlreadyError
             return do(here)
@@ -229,7 +228,7 @@ class VerbRoutes:
     def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], request: Request) -> Response:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
-            with as_things_are():  # a cursor of another list, or one that somebody made up
+            with as_things_are():  # a cursor of another list, or an invented one
                 walk = PageCursor(size, cursor)
             items = _call_verb(verb, memory._walking(walk), values)
             return respond(items, next=walk.following)
@@ -266,14 +265,15 @@ def _call_verb(verb: Verb, memory: Memory, values: dict[str, Any]) -> Any:
 
 
 def _mark_in_journal(batch: Memory, verbs: Sequence[Verb]) -> None:
-    """What is entered into the ledger is in no journal: with an entry of its own it is done once."""
+    """Add a journal entry for ledger writes, which have none, so that they are executed once."""
     if any(verb.name == "spend" for verb in verbs):
         assert batch._open is not None
         batch._open.mark("spend", "")
 
 
 def _with_ids(request: Request, operations: Sequence[tuple[Verb, dict[str, Any]]]) -> None:
-    """What is reported is in no journal: with an id that follows from the idempotency key it is stored once."""
+    """Give interactions, which are not in the journal, ids derived from the idempotency key, so that each is stored
+    once."""
     known = idempotency.idempotent_request(request)
     if known is None:
         return
@@ -285,7 +285,7 @@ def _with_ids(request: Request, operations: Sequence[tuple[Verb, dict[str, Any]]
 
 
 def tag_of(text: str) -> str:
-    """The same for the same text."""
+    """Return the ETag of a text."""
     return f'"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"'
 
 
@@ -294,7 +294,9 @@ def _tags(header: str) -> set[str]:
 
 
 def _changed_problem() -> Problem:
-    return Problem(412, "PreconditionFailedError", "the file was changed meanwhile; read it again, and edit that")
+    return Problem(
+        412, "PreconditionFailedError", "the file was changed in the meantime; read it again and edit the new text"
+    )
 
 
 def _problem_text(error: InvalidInputError) -> str:

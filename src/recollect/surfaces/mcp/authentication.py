@@ -1,7 +1,4 @@
-"""Who is calling: the one user of the program, whom a token names, or whom a proxy names.
-
-Knows nothing about memories.
-"""
+"""Identifies callers: the single user of the program, the user of a token, or the user named by a proxy."""
 
 from __future__ import annotations
 
@@ -30,37 +27,37 @@ _Headers = Iterable[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """Whose memory a connection is about, and the suites it is offered."""
+    """The user of a connection, and the suites it is offered."""
 
     user: str
     suites: tuple[str, ...] = DEFAULT_SUITES
     credential: str = ""
-    """What tells one credential from another, without giving it away."""
+    """Distinguishes credentials without revealing them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedCaller:
-    """Someone who is not let in, and the HTTP status that says so."""
+    """A rejected caller, with the HTTP status to respond with."""
 
     status: int
     why: str
     error: str = ""
-    """The code of RFC 6750, if there was a token at all."""
+    """The error code of RFC 6750, if a token was sent."""
     seconds: int = 0
-    """When to try again, if it was too often."""
+    """Seconds to wait before a retry, after too many attempts."""
 
 
 class Callers(Protocol):
-    """Says who sent a request, by its headers."""
+    """Identifies the sender of a request by its headers."""
 
     def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
-        """Who it is."""
+        """Return the caller, or why the request is rejected."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OneCaller:
-    """Everybody who can connect is the same user."""
+    """Treats every connection as the same user."""
 
     one: McpCaller
 
@@ -70,7 +67,7 @@ class OneCaller:
 
 @dataclass(frozen=True, slots=True)
 class NamedByProxy:
-    """A proxy that checks who it is says so in a header."""
+    """Takes the user from a header that an authenticating proxy sets."""
 
     header: str
     suites: tuple[str, ...]
@@ -78,8 +75,8 @@ class NamedByProxy:
     def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         given = _values(headers, self.header)
         if len(given) != 1:
-            # two: the proxy added its own to one that the client sent, and nobody knows which is whose
-            return RejectedCaller(401, f"the header {self.header} must be there once")
+            # a second header means that the client sent one too, and they cannot be told apart
+            return RejectedCaller(401, f"the header {self.header} must occur exactly once")
         try:
             user = check_user_id(given[0].decode("utf-8").strip())
         except (UnicodeDecodeError, InvalidInputError):
@@ -88,7 +85,7 @@ class NamedByProxy:
 
 
 class TokenFile:
-    """Bearer tokens in a file, read again when it changes.
+    """Bearer tokens in a file, which is reloaded when it changes.
 
     A line for each: ``TOKEN USER`` or ``TOKEN USER notes,facts``; or JSON: ``{"TOKEN": "USER"}`` or
     ``{"TOKEN": {"user": "USER", "suites": ["notes"]}}``.
@@ -106,31 +103,31 @@ class TokenFile:
     def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         with self._guard:
             if not self._is_current():
-                return RejectedCaller(503, "the tokens cannot be read; see the log of the server")
+                return RejectedCaller(503, "the tokens cannot be read; see the server log")
             all_known = self._known
         given = _values(headers, "authorization")
         if len(given) != 1:
-            return RejectedCaller(401, "a bearer token is needed")
+            return RejectedCaller(401, "a bearer token is required")
         scheme, _, token = given[0].partition(b" ")
         if scheme.lower() != b"bearer" or not token.strip():
-            return RejectedCaller(401, "a bearer token is needed")
+            return RejectedCaller(401, "a bearer token is required")
         digest = hashlib.sha256(token.strip()).digest()
         found: McpCaller | None = None
-        for known, caller in all_known.items():  # all of them, however early one fits
+        for known, caller in all_known.items():  # compare all of them, to take constant time
             if hmac.compare_digest(known, digest):
                 found = caller
-        return found or RejectedCaller(401, "the bearer token is not known", "invalid_token")
+        return found or RejectedCaller(401, "unknown bearer token", "invalid_token")
 
     def _is_current(self) -> bool:
-        """Whether what is known is what the file says; nobody is let in by what it said before."""
+        """Reload the file if it changed. Return False if it cannot be read: old tokens are not accepted then."""
         try:
             if _version(self._path) != self._version:
                 self._load()
-                LOGGER.warning("%s was read again: %d tokens", self._path, len(self._known))
+                LOGGER.warning("reloaded %s: %d tokens", self._path, len(self._known))
         except ConfigError as error:
             self._known, self._version = {}, ()
             if self._problem != str(error):
-                LOGGER.error("nobody is let in: %s", error)
+                LOGGER.error("all callers are rejected: %s", error)
                 self._problem = str(error)
             return False
         return True
@@ -146,15 +143,15 @@ class TokenFile:
             for token, told in _token_entries(text, self._path)
         }
         if not self._known:
-            raise ConfigError(f"--tokens: there is no token in {self._path}")
+            raise ConfigError(f"--tokens: {self._path} contains no tokens")
         self._version, self._problem = version, ""
 
     def _entry(self, token: str, told: Mapping[str, Any]) -> McpCaller:
-        # an error never shows the token
+        # errors never show the token
         if len(token) < _SHORTEST or not token.isascii() or any(letter.isspace() for letter in token):
             raise ConfigError(
-                f"--tokens: a token must have at least {_SHORTEST} characters, ASCII and without spaces;"
-                " `openssl rand -hex 32` makes one"
+                f"--tokens: a token must have at least {_SHORTEST} ASCII characters and no spaces;"
+                " create one with `openssl rand -hex 32`"
             )
         named = told.get("suites") or self._suites
         try:
@@ -166,7 +163,7 @@ class TokenFile:
 
 
 def checked_suites(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The suites meant: ``all`` are all, none are the default."""
+    """Return the checked suite names: ``all`` means all suites, none means the default."""
     if not isinstance(names or (), list | tuple) or not all(isinstance(name, str) for name in names or ()):
         raise InvalidInputError("suites", "must be a list of names")
     chosen = tuple(dict.fromkeys(part.strip() for name in names or () for part in name.split(",") if part.strip()))
@@ -191,25 +188,25 @@ def _token_entries(text: str, path: Path) -> list[tuple[str, Mapping[str, Any]]]
         if len(rest) not in (1, 2):
             raise ConfigError(f"--tokens: {path}, line {number}: must be TOKEN USER or TOKEN USER suite,suite")
         if token in found:
-            raise ConfigError(f"--tokens: {path}, line {number}: this token is there already")
+            raise ConfigError(f"--tokens: {path}, line {number}: duplicate token")
         found[token] = {"user": rest[0], "suites": rest[1] if len(rest) == 2 else None}
     return list(found.items())
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({name for name, _ in pairs}) != len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("duplicate name")
     return dict(pairs)
 
 
 def _version(path: Path) -> tuple[int, ...]:
-    """What changes whenever the file changes; an error if others may read it."""
+    """Return a value that changes with the file. Raise an error if other users can read the file."""
     try:
         about = path.stat()
     except OSError as error:
         raise ConfigError(f"--tokens: cannot read {path}: {error.strerror}") from None
     if os.name == "posix" and about.st_mode & stat.S_IRWXO:
-        raise ConfigError(f"--tokens: everybody on this machine can use {path}; chmod 600 it")
+        raise ConfigError(f"--tokens: {path} is readable by other users of this machine; run chmod 600 on it")
     return about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 

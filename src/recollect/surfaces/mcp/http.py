@@ -1,7 +1,7 @@
-"""Over streamable HTTP: many clients and many users at once, each let in by `callers`.
+"""MCP over streamable HTTP, for many clients and users at once.
 
-A session belongs to the credential that opened it: with another one it does not exist. Answers are plain JSON, so that
-what is running when the server is stopped is still answered.
+A session belongs to the credential that opened it; with another credential it does not exist. Responses are plain JSON,
+so that requests that are running when the server stops are still answered.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ MAX_BODY = 4 * 1024 * 1024
 
 
 def run_http(app: Recollect, callers: Callers, address: Address, hosts: Sequence[str] = ()) -> None:
-    """Serve until a signal comes. ``hosts`` are further names by which the server is reached."""
+    """Serve until a signal arrives. ``hosts`` are additional accepted host names."""
 
     def tell(port: int) -> None:
-        print(f"recollect: listening on http://{address.shown}:{port}{PATH}", file=sys.stderr, flush=True)
+        print(f"recollect: listening on http://{address.url_host}:{port}{PATH}", file=sys.stderr, flush=True)
 
     async def serve() -> None:
         mcp = Mcp(app, callers, address.names(hosts))
@@ -58,10 +58,9 @@ def run_http(app: Recollect, callers: Callers, address: Address, hosts: Sequence
 
 
 class Mcp:
-    """MCP at one address, as an application: who is let in by ``callers`` gets a name tag.
+    """The ASGI application for MCP. It authenticates requests with ``callers`` and attaches the user to them.
 
-    ``names`` are those by which the server may be called. When the server stops, `close` ends the streams that would
-    never end.
+    ``names`` are the accepted host names. When the server stops, `close` ends the open streams.
     """
 
     def __init__(self, app: Recollect, callers: Callers, names: Sequence[str]) -> None:
@@ -80,16 +79,16 @@ class Mcp:
         self._closed = asyncio.Event()
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Within it requests can be answered; once."""
+        """Return the context in which requests can be answered. It can be entered once."""
         return self._manager.run()
 
     def close(self) -> None:
-        """The server is about to stop. Called in the event loop."""
+        """End open streams before the server stops. Call it in the event loop."""
         self._memory.changes.close()
         self._closed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        caller = await in_thread("", self._callers.caller, scope["headers"])  # it may have to look into a file
+        caller = await in_thread("", self._callers.caller, scope["headers"])  # it may read a file
         if isinstance(caller, RejectedCaller):
             await _rejection_response(caller)(scope, receive, send)
             return
@@ -100,7 +99,7 @@ class Mcp:
             await self._manager.handle_request(scope, receive, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A stream of notifications, which never ends by itself: when the server stops, the client seems to leave."""
+        """Serve a stream of notifications. It never ends by itself, so a stop simulates a disconnect."""
         is_open = False
 
         async def until_closed() -> Message:
@@ -124,7 +123,7 @@ class Mcp:
 
 
 class _NameTag(AuthenticatedUser):
-    """Who sent a request. The SDK binds sessions to the client id and the subject in it."""
+    """The sender of a request. The SDK binds sessions to its client id and subject."""
 
     def __init__(self, caller: McpCaller) -> None:
         super().__init__(AccessToken(token="", client_id=caller.credential, scopes=[], subject=caller.user))
@@ -134,7 +133,7 @@ class _NameTag(AuthenticatedUser):
 def _caller_of(ctx: ServerRequestContext[Any, Any]) -> McpCaller:
     tag = None if ctx.request is None else ctx.request.scope.get("user")
     if not isinstance(tag, _NameTag):
-        raise MCPError(INVALID_REQUEST, "nobody is known to have sent this")
+        raise MCPError(INVALID_REQUEST, "the request is not authenticated")
     return tag.caller
 
 

@@ -1,4 +1,4 @@
-"""What can be read without a tool: MEMORY.md, the daily notes, the context for a prompt."""
+"""The MCP resources: MEMORY.md, the daily notes, the context for a prompt."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from recollect.policy.injection import without_markup
 
 MEMORY, CONTEXT, DAILY = "memory://MEMORY.md", "memory://context", "memory://daily"
 MARKDOWN = "text/markdown"
-INCOGNITO = "This memory is incognito: nothing of it is given until the person resumes it."
+INCOGNITO = "This memory is incognito. Its content is hidden until the person resumes it."
 
 TEMPLATES = [
     types.ResourceTemplate(
         uri_template=f"{DAILY}/{{day}}",
         name="daily",
         title="The daily note of a day",
-        description="What was noted on one day; the day is written YYYY-MM-DD.",
+        description="What was noted on one day, given as YYYY-MM-DD.",
         mime_type=MARKDOWN,
     ),
     types.ResourceTemplate(
         uri_template=f"{CONTEXT}/{{topic}}",
         name="context",
-        title="What is known of a topic",
-        description="The profile of the person, what is known of the topic, and the last seven days.",
+        title="What is known about a topic",
+        description="The person's profile, what is known about the topic, and the last seven days.",
         mime_type=MARKDOWN,
     ),
 ]
 
 
 class UnknownResourceError(Exception):
-    """There is no such resource."""
+    """The resource does not exist."""
 
 
 def list_resources(memory: Memory) -> list[types.Resource]:
-    """The resources there are; which days have notes is not told of a memory that is incognito."""
+    """Return the available resources. Daily notes of an incognito memory are not listed."""
     days = [] if memory.mode == "incognito" else memory.days()[::-1]
     return [
         types.Resource(
             uri=MEMORY,
             name="MEMORY.md",
             title="Memory",
-            description="What is known of the person for good, as they can read and edit it.",
+            description="What is known about the person, in a file that they can read and edit.",
             mime_type=MARKDOWN,
         ),
         types.Resource(
             uri=CONTEXT,
             name="context",
             title="Context for a prompt",
-            description="The profile of the person and the last seven days, short enough for a prompt.",
+            description="The person's profile and the last seven days, short enough for a prompt.",
             mime_type=MARKDOWN,
         ),
         *(
@@ -68,7 +68,7 @@ def list_resources(memory: Memory) -> list[types.Resource]:
 
 
 def read_resource(memory: Memory, uri: str) -> str:
-    """The text of a resource."""
+    """Return the text of a resource."""
     name = uri.rstrip("/")
     if name.casefold() == MEMORY.casefold():  # some clients write the part after // in lower case
         return INCOGNITO if memory.mode == "incognito" else without_markup(memory.show())
@@ -88,7 +88,7 @@ def read_resource(memory: Memory, uri: str) -> str:
 
 
 def context_resource(memory: Memory, topic: str) -> str:
-    """What is known, for a prompt."""
+    """Return the context for a prompt."""
     if memory.mode == "incognito":
         return INCOGNITO
     return memory.context(topic) or "Nothing is known yet."

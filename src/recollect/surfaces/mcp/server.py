@@ -1,6 +1,6 @@
-"""What the server answers: tools, resources and prompts, each over the memory of whoever the connection belongs to.
+"""The MCP server: tools, resources and prompts over the memory of the connection's user.
 
-The schemas and the reading of arguments are those of `recollect.tools`; the SDK only carries them.
+`recollect.tools` provides the schemas and parses the arguments; the SDK only transports them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from recollect.tools.tool import Tool
 LOGGER = logging.getLogger("recollect.mcp")
 
 CALL = "recollect/call"
-"""The key under which the answer to a call tells its id: `recollect history --call ID` shows what it did."""
+"""The key of the call's id in a result: `recollect history --call ID` shows what the call did."""
 
 _MOST_SUITES = 256
 _WITH_SESSIONS = frozenset(HANDSHAKE_PROTOCOL_VERSIONS)
@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class MemoryServer:
-    """One MCP server over the memories of an app; ``whose`` says to whom a request belongs."""
+    """An MCP server over the memories of an app. ``whose`` returns the caller of a request."""
 
     def __init__(self, app: Recollect, whose: Callable[[_Context], McpCaller]) -> None:
         self._app = app
@@ -55,7 +55,7 @@ class MemoryServer:
             "recollect",
             version=__version__,
             title="Recollect",
-            description="Long-term memory: what is known of one person, in a file they can read.",
+            description="Long-term memory: what is known about one person, in a file they can read.",
             instructions=INSTRUCTIONS,
             on_list_tools=_safely(self._list_tools),
             on_call_tool=_safely(self._call_tool),
@@ -124,7 +124,7 @@ class MemoryServer:
                 try:
                     found[uri] = text_digest(resources.read_resource(memory, uri))
                 except resources.UnknownResourceError:
-                    found[uri] = ""  # may come to be
+                    found[uri] = ""  # may be created later
             return found
 
         return await self._of(user, now)
@@ -144,23 +144,23 @@ class MemoryServer:
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(messages=[message])
 
-    # whose
+    # users and suites
 
     async def _of(self, user: str, what: Callable[[Memory], _T]) -> _T:
-        """Something of a user's memory, found out in a thread."""
+        """Run a function on a user's memory in a thread."""
         return await in_thread(user, lambda: what(self._app.user(user)))
 
     async def _suite(self, ctx: _Context) -> Suite:
-        """The tools for this connection; kept, because a suite knows what was called before."""
+        """Return the tools of this connection. They are kept, because a suite counts earlier calls."""
         caller = self._whose(ctx)
         session = self._session(ctx) or None
         agent = _client_name(ctx)
         key = (caller, session, agent)
         if key not in self._suites:
             make = partial(self._app.tools, session=session, agent=agent, fixed_user=True, wait=True)
-            # among nobody's work: it waits for no lock of the user's
+            # in no user's lane: it waits for none of the user's locks
             made = await in_thread("", make, caller.user, *caller.suites)
-            self._suites.setdefault(key, made)  # another request may have been first
+            self._suites.setdefault(key, made)  # another request may have been faster
         suite = self._suites[key]
         self._suites.move_to_end(key)
         while len(self._suites) > _MOST_SUITES:
@@ -168,14 +168,14 @@ class MemoryServer:
         return suite
 
     def _session(self, ctx: _Context) -> str:
-        """The conversation: over HTTP the session, in a protocol that has sessions; otherwise this process."""
+        """Return the conversation: the HTTP session where the protocol has sessions, otherwise this process."""
         if ctx.request is None:
             return self._own_session
         return str(ctx.request.headers.get("mcp-session-id", "")) if ctx.protocol_version in _WITH_SESSIONS else ""
 
 
 def tool_declaration(tool: Tool, suite: Suite) -> types.Tool:
-    """A tool as it is listed."""
+    """Return a tool as the MCP type."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -192,10 +192,10 @@ def tool_declaration(tool: Tool, suite: Suite) -> types.Tool:
 
 
 def call_result(result: Result) -> types.CallToolResult:
-    """What came of a call, as it is answered."""
+    """Return the result of a call as the MCP type."""
     structured = None
     if isinstance(result.content, dict):
-        structured = json.loads(result.text)  # not the content itself: the text may be shorter, and both say the same
+        structured = json.loads(result.text)  # not the content itself: the text may be truncated, and both must agree
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=result.text)],
         structured_content=structured if isinstance(structured, dict) else None,
@@ -205,7 +205,7 @@ def call_result(result: Result) -> types.CallToolResult:
 
 
 def _client_name(ctx: _Context) -> str | None:
-    """What the client calls itself, fit for the journal."""
+    """Return the client's name, cleaned for the journal."""
     told = ctx.session.client_params
     if told is None:
         return None
@@ -213,7 +213,7 @@ def _client_name(ctx: _Context) -> str | None:
 
 
 def _safely(handler: Callable[[_Context, Any], Awaitable[_T]]) -> Callable[[_Context, Any], Awaitable[_T]]:
-    """The outermost handler: what goes wrong inside is told in a sentence, and never shows what a person said."""
+    """Wrap a handler so that internal errors become one sentence and never reveal what a user said."""
 
     async def handle(ctx: _Context, params: Any) -> _T:
         try:
@@ -227,6 +227,6 @@ def _safely(handler: Callable[[_Context, Any], Awaitable[_T]]) -> Callable[[_Con
             raise MCPError(types.INTERNAL_ERROR, str(error)) from None
         except Exception as error:
             LOGGER.error("%s failed: %s", ctx.method, type(error).__name__)
-            raise MCPError(types.INTERNAL_ERROR, "something went wrong inside") from None
+            raise MCPError(types.INTERNAL_ERROR, "internal error") from None
 
     return handle

@@ -1,7 +1,7 @@
-"""Over standard input and output: one client, one user. Nothing else is written to standard output.
+"""MCP over standard input and output: one client, one user. Nothing else is written to standard output.
 
-The transport of the SDK waits for its reading thread when it ends, and drops what is still running when the input ends.
-So the lines come from a reader of our own, and the end of the input is passed on when everything is answered.
+The SDK's transport waits for its reading thread when it ends, and drops running requests when the input ends. So a
+reader of our own provides the lines, and passes on the end of input once everything is answered.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LONGEST_CALL = 60.0
 
 
 def run_stdio(app: Recollect, caller: McpCaller) -> None:
-    """Serve until the client leaves or a signal comes."""
+    """Serve until the client disconnects or a signal arrives."""
     asyncio.run(_serve_stdio(MemoryServer(app, lambda _: caller)))
 
 
 async def _serve_stdio(memory: MemoryServer) -> None:
     lines = _StdinLines()
-    open_ = _Unanswered(memory.changes.close)
+    open_ = _PendingRequests(memory.changes.close)
     try:
         with anyio.CancelScope() as scope, on_signals(lines.stop, scope.cancel):
             lines.start()
@@ -48,7 +48,7 @@ async def _serve_stdio(memory: MemoryServer) -> None:
 
 
 class _StdinLines:
-    """The lines of standard input, read in a thread that nobody has to wait for."""
+    """Reads the lines of standard input in a daemon thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -58,11 +58,11 @@ class _StdinLines:
         self._ended = False
 
     def start(self) -> None:
-        """Begin to read. A daemon, on the bare descriptor: at exit it holds no lock that Python would wait for."""
+        """Start reading. The thread uses the bare descriptor, so at exit it holds no lock that Python waits for."""
         threading.Thread(target=self._read, args=(os.dup(0),), name="recollect-stdin", daemon=True).start()
 
     def stop(self) -> None:
-        """As if the input had ended here."""
+        """End the input here."""
         self._waiting.clear()
         self._end()
 
@@ -93,7 +93,7 @@ class _StdinLines:
             else:
                 self._give(rest)
         except OSError:
-            pass  # as good as the end
+            pass  # treated as the end
         except RuntimeError:
             return  # the loop is closed
         try:
@@ -116,8 +116,8 @@ class _StdinLines:
         self._came.set()
 
 
-class _Unanswered:
-    """The requests that wait for their answer."""
+class _PendingRequests:
+    """The requests without a response yet."""
 
     def __init__(self, close: Callable[[], None]) -> None:
         self._close = close
@@ -126,21 +126,21 @@ class _Unanswered:
         self._all_answered.set()
 
     def came(self, item: SessionMessage | Exception) -> None:
-        """From the client."""
+        """Note a message from the client."""
         match item:
             case SessionMessage(message=JSONRPCRequest(id=number)):
                 self._ids.add(str(number))
                 self._all_answered.clear()
             case SessionMessage(message=JSONRPCNotification(method="notifications/cancelled", params=params)):
-                self._settle(str((params or {}).get("requestId")))  # which is not answered
+                self._settle(str((params or {}).get("requestId")))  # a cancelled request gets no response
 
     def went(self, item: SessionMessage) -> None:
-        """To the client."""
+        """Note a message to the client."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self._settle(str(item.message.id))
 
     async def settled(self) -> None:
-        """When everything is answered. Calls end by themselves; those who listen are told to leave."""
+        """Wait until everything is answered. Calls end by themselves; open streams are closed."""
         self._close()
         with anyio.move_on_after(_LONGEST_CALL):
             await self._all_answered.wait()
@@ -152,9 +152,9 @@ class _Unanswered:
 
 
 class _Reading:
-    """What comes in; its end is passed on when all is answered."""
+    """The incoming stream. Its end is passed on once everything is answered."""
 
-    def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
+    def __init__(self, inner: Any, unanswered: _PendingRequests) -> None:
         self._inner = inner
         self._unanswered = unanswered
 
@@ -193,9 +193,9 @@ class _Reading:
 
 
 class _Writing:
-    """What goes out."""
+    """The outgoing stream."""
 
-    def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
+    def __init__(self, inner: Any, unanswered: _PendingRequests) -> None:
         self._inner = inner
         self._unanswered = unanswered
 

@@ -1,6 +1,6 @@
-"""Tells subscribers that a resource changed by a call of this server: each only of the memory of their own user.
+"""Notifies subscribers that a call of this server changed a resource of their own user.
 
-What the person edits or another process writes is noticed with the next call that writes.
+Edits by the person and writes by other processes are noticed at the next call that writes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Digests = Callable[[str, Sequence[str]], Awaitable[dict[str, str]]]
 
 
 class _OpenStreams:
-    """The open streams of one user, in the protocol that has them."""
+    """The open streams of one user, in protocol versions that have them."""
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
@@ -38,7 +38,7 @@ class _OpenStreams:
 
 
 class Subscriptions:
-    """Who wants to know of which resource. ``digests`` tells what resources of a user are like now."""
+    """The subscriptions. ``digests`` returns a digest of each of a user's resources."""
 
     def __init__(self, digests: _Digests) -> None:
         self._digests = digests
@@ -49,10 +49,10 @@ class Subscriptions:
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
 
-    # protocols with sessions: subscribe and unsubscribe
+    # protocol versions with sessions: subscribe and unsubscribe
 
     async def subscribe(self, user: str, session: str, to: ServerSession, uri: str) -> None:
-        """Tell this session from now on. A session that has ended is forgotten when there are too many."""
+        """Subscribe a session. Ended sessions are dropped when there are too many."""
         _, uris = self._sessions.pop((user, session), (to, set()))
         self._sessions[user, session] = (to, uris | {uri})
         while len(self._sessions) > _MOST_SUBSCRIBED:
@@ -60,18 +60,18 @@ class Subscriptions:
         await self._begin(user, [uri])
 
     def unsubscribe(self, user: str, session: str, uri: str) -> None:
-        """Do not tell this session any more."""
+        """Unsubscribe a session."""
         if found := self._sessions.get((user, session)):
             found[1].discard(uri)
             if not found[1]:
                 del self._sessions[user, session]
 
-    # protocols without sessions: a request that is answered for as long as the client listens
+    # protocol versions without sessions: a request that is answered for as long as the client listens
 
     async def listen(
         self, user: str, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Tell this client until it leaves."""
+        """Notify this client until it disconnects."""
         uris = list(params.notifications.resource_subscriptions or ())[:100]
         streams = self._streams.setdefault(user, _OpenStreams())
         streams.uris.update(uris)
@@ -83,19 +83,19 @@ class Subscriptions:
         finally:
             self._handlers.discard(handler)
             streams.uris.subtract(uris)
-            streams.uris += Counter()  # without those that nobody wants
+            streams.uris += Counter()  # drops counts of zero
             if not streams.uris:
                 self._streams.pop(user, None)
 
     def close(self) -> None:
-        """End all streams, politely."""
+        """Close all streams."""
         for handler in list(self._handlers):
             handler.close()
 
     # what changed
 
     def look(self, user: str) -> None:
-        """Something of this user may have changed: look, soon, and tell who wants to know. Nobody waits for it."""
+        """Check this user's resources soon, in the background, and notify subscribers of changes."""
         if not self._wanted(user):
             return
         if user in self._looking:
@@ -113,8 +113,8 @@ class Subscriptions:
                         await self._tell(user, uri)
                 if user not in self._again:
                     return
-        except Exception as error:  # nobody waits for it who could be told
-            LOGGER.warning("subscribers were not told of a change: %s", type(error).__name__)
+        except Exception as error:  # a background task: there is no caller to raise to
+            LOGGER.warning("subscribers were not notified of a change: %s", type(error).__name__)
         finally:
             del self._looking[user]
 
@@ -130,7 +130,7 @@ class Subscriptions:
                     LOGGER.warning("a subscriber does not read")
 
     async def _begin(self, user: str, uris: Sequence[str]) -> None:
-        """Know what they are like now, to see what changes."""
+        """Store the current digests, to detect changes."""
         self._seen |= {(user, uri): digest for uri, digest in (await self._digests(user, uris)).items()}
         if len(self._seen) > 4 * _MOST_SUBSCRIBED:
             self._seen = {key: digest for key, digest in self._seen.items() if key[1] in self._wanted(key[0])}
@@ -144,5 +144,5 @@ class Subscriptions:
 
 
 def text_digest(text: str) -> str:
-    """What tells one text from another."""
+    """Return a short hash of a text."""
     return hashlib.blake2b(text.encode("utf-8", errors="replace"), digest_size=16).hexdigest()

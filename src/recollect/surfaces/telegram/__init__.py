@@ -1,8 +1,8 @@
-"""The Telegram bot: the same memory and the same commands as in the terminal, in private chats and in groups.
+"""The Telegram bot: the same memory and commands as in the terminal, in private chats and groups.
 
-`Bot` is the whole; `Post` is what a program can hand to a person through it. An update of Telegram is put into the
-durable queue before it is confirmed, a person's updates are answered in order, and an answer is written down before it
-is sent, so that a kill at any instant loses nothing and repeats nothing.
+`Bot` is the bot; a `Post` is something a program delivers to a person through it. Updates go into the durable queue
+before they are confirmed, a person's updates are answered in order, and answers are stored before they are sent. So a
+kill at any moment loses nothing and repeats nothing.
 """
 
 from recollect.surfaces.telegram.bot import Bot

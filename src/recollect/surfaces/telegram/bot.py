@@ -1,7 +1,7 @@
-"""The bot as a whole: takes updates in, has them answered and the answers sent, and ends what has fallen silent.
+"""The bot: receives updates, answers them, sends the answers, and concludes silent conversations.
 
-Three steps, each durable before the next: an update is a job of the person's, its answer a job of the chat's, and what
-was sent is logged. Jobs of one person, and of one chat, run in order; those of others run beside them.
+There are three steps, each durable before the next: an update is a job in the person's lane, its answer a job in the
+chat's lane, and each sent message is logged. Jobs of one lane run in order; lanes run in parallel.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from recollect.work.worker import Worker
 LOGGER = logging.getLogger("recollect.telegram")
 URL = "https://api.telegram.org"
 _TOKEN = re.compile(r"[1-9]\d{0,19}:[A-Za-z0-9_-]+")
-_MANY_ATTEMPTS = 1000  # a kill is an attempt, too
+_MANY_ATTEMPTS = 1000  # a kill counts as an attempt
 _MOST_FAILURES = 3
 _PAUSES = (0.2, 30.0)
 _FULL_SECONDS = 0.5
@@ -63,18 +63,19 @@ _END_SECONDS = 20.0
 _PREDECESSOR_SECONDS = 1.0
 _MOST_ANSWERED = 1000
 _LONGEST_SHOWN = 1500
-"""Of a post, in characters: all of it is known when it is discussed."""
+"""The maximum length of a post, in characters. The whole text is used in a discussion."""
 
 
 class BotError(RecollectError):
-    """The bot cannot go on."""
+    """The bot cannot continue."""
 
 
 class Bot:
-    """A bot on Telegram over the memories of an `app`. As a with block, it works until the block ends.
+    """A Telegram bot over the memories of an `app`. In a ``with`` block, it runs until the block ends.
 
-    ``model`` answers in conversations; without one, memory does. ``url`` is another Bot API server than Telegram's own.
-    By default updates are fetched; with ``webhook_url`` Telegram brings them there, which has to lead to ``listen``.
+    ``model`` answers in conversations; without one, the bot answers from memory. ``url`` is the Bot API server. By
+    default the bot fetches updates; with ``webhook_url``, Telegram sends them there, and the URL must lead to
+    ``listen``.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Bot:
         clock: Clock = utc_now,
     ) -> None:
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise InvalidInputError("token", "is not one of a bot; @BotFather gives it to you")
+            raise InvalidInputError("token", "is not a bot token; get one from @BotFather")
         self.id = int(token.partition(":")[0])
         self._app = app
         self._token = token
@@ -109,18 +110,18 @@ class Bot:
         self._started = False
         self._guard = threading.Lock()
         self._spoke: dict[str, tuple[datetime, int]] = {}
-        """When each person spoke last, by their line in the queue."""
+        """The time of each person's last message, by lane."""
         self._failures: dict[str, int] = {}
         self._answered: dict[str, None] = {}
-        """The presses that were answered, so that it is not done twice."""
+        """The button presses that were already answered."""
 
     # for programs
 
     def deliver(self, person: int, post: Post) -> bool:
-        """Hand a post to somebody who has started the bot. False if they got it before.
+        """Deliver a post to a person who has started the bot. Return False if they already got it.
 
-        It is durable when this returns, and sent by the bot that runs, here or in another process. What they do with
-        it, a reaction, a save, a discussion, is reported to their memory.
+        The post is durable when this returns. The running bot sends it, in this or another process. Reactions, saves
+        and discussions of the post are reported to the person's memory.
         """
         shown = post.text.strip()
         if len(shown) > _LONGEST_SHOWN:
@@ -131,12 +132,12 @@ class Bot:
         key = f"telegram:{self.id}:post:{person}:{post.id}"
         return self._queue.put(self._task(self._outbox, f"chat {person}", payload, key)).fresh
 
-    # from beginning to end
+    # start and stop
 
     def start(self) -> Bot:
-        """Reach Telegram, and work in the background."""
+        """Connect to Telegram and run in the background."""
         if self._started:
-            raise InvalidInputError("bot", "was started already; make another")
+            raise InvalidInputError("bot", "was already started; create another one")
         self._started = True
         self._connection = TelegramConnection(self._token, self._url)
         self._sent: SentLog | None = None
@@ -152,7 +153,7 @@ class Bot:
         return self
 
     def stop(self) -> None:
-        """Take nothing more in, and finish what was begun."""
+        """Stop receiving updates and finish those in progress."""
         self._stopping.set()
         if not self._started or self._ended.is_set():
             self._queue.close()
@@ -176,14 +177,14 @@ class Bot:
         self._ended.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until something ends it; raises `BotError` if it cannot go on. False if nothing did in so many seconds."""
+        """Wait until the bot ends. Raise `BotError` if it cannot continue; return False after ``timeout`` seconds."""
         ended = self._stopping.wait(timeout)
         if self._problem is not None:
             raise self._problem
         return ended
 
     def wake(self) -> None:
-        """Let `wait` return; `stop` has to follow."""
+        """Make `wait` return. Call `stop` afterwards."""
         self._stopping.set()
 
     def __enter__(self) -> Bot:
@@ -219,40 +220,40 @@ class Bot:
         self._ticking.start()
 
     def _only_one(self) -> SentLog:
-        """The log of what was sent, which no other program may write to meanwhile."""
+        """Open the log of sent messages, and lock it against other processes."""
         place = self._app.config.memory_dir / f"telegram-{self.id}.log"
         place.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(place.with_suffix(".lock"), _PREDECESSOR_SECONDS)
         try:
             lock.acquire()
         except StoreBusyError:
-            raise BotError("This bot is running already, on the same memories") from None
+            raise BotError("this bot is already running on the same memories") from None
         self._lock = lock
         return SentLog(place)
 
     def _reached(self, request: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Do it, however long Telegram cannot be reached."""
+        """Make a request, and retry for as long as Telegram cannot be reached."""
         pause = _PAUSES[0]
         while not self._stopping.is_set():
             try:
                 self._connection.call(request())
                 return
             except (InvalidToken, Forbidden):
-                raise BotError("Telegram does not know this token; look at TELEGRAM_BOT_TOKEN") from None
+                raise BotError("Telegram does not accept this token; check TELEGRAM_BOT_TOKEN") from None
             except BadRequest as error:
-                raise BotError(f"Telegram refuses that: {error.message}") from None
+                raise BotError(f"Telegram rejected the request: {error.message}") from None
             except RetryAfter as error:
                 self._stopping.wait(seconds_of(error))
             except TelegramError as error:
-                LOGGER.warning("Telegram cannot be reached (%s); trying again", type(error).__name__)
+                LOGGER.warning("cannot reach Telegram (%s); retrying", type(error).__name__)
                 self._stopping.wait(pause)
                 pause = min(pause * 2, _PAUSES[1])
-        raise BotError("Telegram was not reached")
+        raise BotError("Telegram could not be reached")
 
-    # updates come in
+    # receiving updates
 
     async def _poll(self) -> None:
-        """Fetch updates. The next request confirms the ones before it, which are durable by then."""
+        """Fetch updates. Each request confirms the updates before it, which are durable by then."""
         offset, pause = None, _PAUSES[0]
         while not self._stopping.is_set():
             try:
@@ -262,20 +263,20 @@ class Bot:
                 pause = _PAUSES[0]
                 continue
             except Conflict:
-                self._fail("Another program fetches the updates of this bot; only one can")
+                self._fail("another program is fetching the updates of this bot; stop it first")
             except (InvalidToken, Forbidden):
-                self._fail("Telegram no longer accepts this token")
+                self._fail("Telegram no longer accepts this token; check TELEGRAM_BOT_TOKEN")
             except RetryAfter as error:
                 pause = seconds_of(error)
             except (TelegramError, RecollectError) as error:
-                LOGGER.warning("no updates for now (%s); trying again", type(error).__name__)
-            except Exception as error:  # the outermost handler: a bot that does not listen would look alive
-                LOGGER.error("no updates for now (%s); trying again", type(error).__name__)
+                LOGGER.warning("cannot fetch updates (%s); retrying", type(error).__name__)
+            except Exception as error:  # the outermost handler: without this loop the bot would only look alive
+                LOGGER.error("cannot fetch updates (%s); retrying", type(error).__name__)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _PAUSES[1])
 
     async def _kept(self, updates: Sequence[dict[str, Any]]) -> bool:
-        """Whether they are durable; while the queue is full, they wait at Telegram."""
+        """Return True once updates are durable. While the queue is full, they wait at Telegram."""
         while updates and not self._stopping.is_set():
             try:
                 await asyncio.to_thread(self._take_in, updates)
@@ -285,7 +286,7 @@ class Bot:
         return False
 
     def _take_in(self, updates: Sequence[dict[str, Any]]) -> None:
-        """Make updates durable. Half of the queue is left to others, among them our own answers."""
+        """Put updates into the queue. Half of it stays free for other jobs, such as the answers."""
         depth = self._queue.depth()
         if depth["ready"] + depth["running"] > self._queue.size // 2:
             raise QueueFullError()
@@ -307,7 +308,7 @@ class Bot:
         self._problem = BotError(why)
         self._stopping.set()
 
-    # and are answered
+    # answering updates
 
     def _answer(self, job: Job) -> None:
         update = job.payload["update"]
@@ -320,14 +321,14 @@ class Bot:
         if answer.acts:
             payload = {"chat": answer.chat, "acts": answer.acts}
             if not self._put(self._task(self._outbox, f"chat {answer.chat}", payload, f"{job.key}:answer")):
-                remove_documents(answer.acts)  # it was answered before a kill
+                remove_documents(answer.acts)  # already answered, before a kill
         if isinstance(event, ButtonUpdate) and event.query not in self._answered:
             self._connection.spawn(self._show(event.query, answer.toast))
         with self._guard:
             self._spoke[job.user_id or ""] = self._clock(), event.person
 
     def _put(self, task: Task) -> bool:
-        """As soon as there is room. False if it is there already."""
+        """Put a task into the queue, or retry later while it is full. Return False if it is already there."""
         while True:
             try:
                 return self._queue.put(task).fresh
@@ -336,7 +337,7 @@ class Bot:
                     raise RetryLaterError(_FULL_SECONDS, "the queue is full") from None
 
     def _is_early(self, event: Event, job: Job) -> bool:
-        """Whether somebody was so quick that the message is not yet noted that they press, reply or react to."""
+        """Return True if the message that the event refers to is not logged yet, because the person was fast."""
         if isinstance(event, MessageUpdate):
             ours = (event.reply.get("from") or {}).get("id") == self.me.id
             number = int(event.reply["message_id"]) if ours else 0
@@ -353,7 +354,7 @@ class Bot:
             answer = self._answering.answer(event, update)
             self._failures.pop(job.id, None)
             return answer
-        except Exception as error:  # the outermost handler: the person has to hear something
+        except Exception as error:  # the outermost handler: the person must get an answer
             failures = self._failures[job.id] = self._failures.get(job.id, 0) + 1
             if failures < _MOST_FAILURES:
                 raise
@@ -365,14 +366,13 @@ class Bot:
                 typing.cancel()
 
     async def _typing(self, said: MessageUpdate) -> None:
-        """Show that an answer is on its way."""
         while True:
             with suppress(TelegramError):
                 await self._connection.api.send_chat_action(said.spot.chat, "typing", said.spot.thread)
             await asyncio.sleep(_TYPING_SECONDS)
 
     async def _show(self, query: str, toast: str) -> None:
-        """End the little clock on a button."""
+        """Stop the spinner on a button."""
         self._answered[query] = None
         while len(self._answered) > _MOST_ANSWERED:
             del self._answered[next(iter(self._answered))]
@@ -381,7 +381,7 @@ class Bot:
                 await self._connection.api.answer_callback_query(query, text=toast or None)
                 return
             except (BadRequest, Forbidden):
-                return  # too late, or answered before a kill
+                return  # too late, or already answered before a kill
             except TelegramError:
                 await asyncio.sleep(pause)
 
@@ -389,10 +389,10 @@ class Bot:
         memory = self._answering.memory(int(report["person"]))
         memory.report("delivery", id=delivery_id(chat, message), **report["about"])
 
-    # what has fallen silent
+    # silent conversations
 
     def tick(self) -> None:
-        """Have concluded what has been silent for half an hour."""
+        """Queue the conclusion of conversations that have been silent for half an hour."""
         now = self._clock()
         with self._guard:
             due = {line: who for line, (at, who) in self._spoke.items() if at <= now - IDLE}
@@ -403,18 +403,18 @@ class Bot:
 
     def _put_rest(self, line: str, user: str) -> None:
         task = Task(name=self._rests, user_id=line, payload={"user": user}, key=f"telegram:rest:{user}")
-        with suppress(QueueFullError):  # the daily extraction does it, too
+        with suppress(QueueFullError):  # the daily extraction concludes them too
             self._queue.put(task)
 
     def _rest(self, job: Job) -> None:
-        """In the person's line, so that nobody speaks meanwhile. Silently: they have turned to something else."""
+        """Conclude a person's silent conversations, in their lane and without a message to them."""
         memory = self._app.user(job.payload["user"])
         for session in _silent(memory, self._clock):
             conclude(memory, session, extractor=self._extractor, clock=self._clock)
 
     def _tick_on(self) -> None:
         try:
-            for user in self._app.users():  # what fell silent while nobody looked
+            for user in self._app.users():  # conversations that fell silent while the bot was not running
                 if self._stopping.is_set():
                     return
                 with suppress(StoreError):
@@ -424,11 +424,11 @@ class Bot:
             while not self._stopping.wait(_TICK_SECONDS):
                 self.tick()
         except Exception as error:  # the outermost handler of this thread
-            LOGGER.warning("silent discussions are left to the daily extraction: %s", type(error).__name__)
+            LOGGER.warning("silent conversations are left to the daily extraction: %s", type(error).__name__)
 
 
 def _silent(memory: Memory, clock: Clock) -> list[str]:
-    """The sessions on Telegram that nobody has gone on with."""
+    """Return the Telegram sessions that have been silent for half an hour."""
     if not memory.exists or memory.mode != "on":
         return []
     return [one for one in idle_sessions(memory, clock=clock) if one.startswith(f"{CHANNEL}/")]

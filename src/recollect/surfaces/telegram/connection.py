@@ -1,6 +1,6 @@
-"""The way to Telegram: the library's bot, in an event loop of its own, for threads that wait for an answer.
+"""The connection to Telegram: the library's bot in its own event loop, for use from threads.
 
-Also what keeps the token, and what people say, out of every log: libraries write down addresses and answers.
+Also keeps the token and what people say out of the logs, because libraries log addresses and responses.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _LOGS = ("httpx", "telegram.Bot", "telegram.request.BaseRequest", "telegram.requ
 
 
 class TelegramApi(telegram.Bot):
-    """The library's bot, which also gives updates as they came."""
+    """The library's bot, with access to raw updates."""
 
     async def updates(self, offset: int | None, kinds: Sequence[str]) -> list[dict[str, Any]]:
-        """What is new, as soon as there is something; an offset confirms what came before it."""
+        """Wait for new updates and return them. ``offset`` confirms all updates before it."""
         asked = {"offset": offset, "timeout": _POLL_SECONDS, "allowed_updates": list(kinds)}
-        # not get_updates, which logs what people say if it cannot read it, and then can never get past it
+        # not get_updates: it logs updates that it cannot parse, and never gets past them
         found = await self._post("getUpdates", asked, read_timeout=_POLL_SECONDS + _SLACK_SECONDS)
         return [update for update in found if isinstance(update, dict) and isinstance(update.get("update_id"), int)]
 
 
 class TelegramConnection:
-    """A thread with an event loop in which requests run."""
+    """A thread with an event loop that runs the requests."""
 
     def __init__(self, token: str, url: str) -> None:
         place = url.rstrip("/")
@@ -54,15 +54,15 @@ class TelegramConnection:
         self._thread.start()
 
     def call(self, request: Coroutine[Any, Any, _T]) -> _T:
-        """Do it, and wait; from any thread but that of the loop."""
+        """Run a request and wait for it, from any thread except the loop's."""
         return self.spawn(request).result()
 
     def spawn(self, request: Coroutine[Any, Any, _T]) -> Future[_T]:
-        """Do it in the meantime."""
+        """Start a request without waiting for it."""
         return asyncio.run_coroutine_threadsafe(request, self.loop)
 
     def close(self) -> None:
-        """End what is under way, and the thread."""
+        """Cancel running requests and end the thread."""
         if self._thread.is_alive():
             with suppress(TimeoutError):
                 self.spawn(self._end()).result(_END_SECONDS)
@@ -81,13 +81,13 @@ class TelegramConnection:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        # not api.shutdown(), which does nothing if the bot was never reached
+        # not api.shutdown(), which does nothing if the bot was never initialised
         for request in self.api._request:
             await request.shutdown()
 
 
 class _Masking(logging.Filter):
-    """Lets no token through, and of the Telegram library nothing that could hold what was said."""
+    """Masks the token, and drops log records of the library that could contain what was said."""
 
     def __init__(self, token: str) -> None:
         super().__init__()

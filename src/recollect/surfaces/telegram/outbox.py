@@ -1,8 +1,8 @@
-"""Sends what was written down to be sent: in each chat in order, once, however often it has to be tried.
+"""Sends queued messages: in order within each chat, and exactly once despite retries.
 
-Telegram has no way to say "send this unless you have it". If an attempt was cut short, by a kill or a broken
-connection, we look whether its message is there: right behind the last one that surely was sent there, an edit to the
-very same content is refused as no change. Nothing else of ours can stand there, so nothing else can be changed by it.
+Telegram has no idempotency keys. If an attempt was interrupted by a kill or a broken connection, we check if its
+message arrived: we edit the messages right after the last one that was certainly sent, with the same content, and
+Telegram answers "not modified" if it is there. No other message of ours can be there, so the edit changes nothing else.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from recollect.work.contract import Job, RetryLaterError
 
 LOGGER = logging.getLogger("recollect.telegram")
 _NEAR, _MOST, _BEFORE, _FAR = 12, 300, 8, 40
-"""How many numbers are looked at: behind the last message of the chat so many that are free, but not more than so many;
-and before and behind the last of all private chats."""
+"""The message numbers to check: after the chat's last message, until so many in a row are free or a maximum is reached;
+and before and after the highest number of all private chats."""
 _PAUSES = (0.25, 30.0)
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
 Act = Mapping[str, Any]
-"""One request, as JSON: ``text`` or ``document`` to send, with ``thread``, ``reply_to`` and ``buttons``; with
-``message``, that one is changed instead, to have no buttons if there is no text."""
+"""One request, as JSON: ``text`` or ``document`` to send, with ``thread``, ``reply_to`` and ``buttons``. With
+``message``, that message is edited instead; without ``text``, only its buttons are removed."""
 Call = Callable[[Coroutine[Any, Any, Any]], Any]
-"""Runs a request of the library, and waits for it."""
+"""Runs a request of the library and waits for it."""
 
 
-class _GoneError(Exception):
-    """Nothing can be sent to this chat."""
+class _ChatGoneError(Exception):
+    """The bot cannot send to this chat."""
 
 
 class Sender:
-    """Does the jobs of the outbox. ``arrived`` is told of each message that a job has something to report for."""
+    """Runs the jobs of the outbox. ``arrived`` is called for each sent message that is to be reported."""
 
     def __init__(
         self, api: Api, call: Call, sent: SentLog, arrived: Callable[[Mapping[str, Any], int, int], None]
@@ -53,12 +53,12 @@ class Sender:
         self._began_at = sent.highest
         self._guard = threading.Lock()
         self._tried: dict[str, int] = {}
-        """The highest message number before the first attempt, of the jobs that this process has tried."""
+        """The highest message number before the first attempt, per job that this process has tried."""
         self._refused: set[str] = set()
-        """Jobs whose last attempt was surely not sent."""
+        """The jobs whose last attempt certainly sent nothing."""
 
     def send(self, job: Job) -> None:
-        """All acts of a job that were not done yet."""
+        """Run all requests of a job that are not done yet."""
         chat = int(job.payload["chat"])
         last = self._sent.last(chat)
         begin = last.step + 1 if last.job == job.id else 0
@@ -73,14 +73,14 @@ class Sender:
                     if job.payload.get("report") and number:
                         self._arrived(job.payload["report"], chat, number)
                     self._sent.note(chat, job.id, step, number)
-        except _GoneError:
+        except _ChatGoneError:
             pass
         with self._guard:
             self._tried.pop(job.id, None)
         remove_documents(job.payload["acts"])
 
     def _done(self, job: Job, chat: int, act: Act, unsure: bool) -> int:
-        """Do it; gives the number of the new message, or 0."""
+        """Run a request and return the number of the new message, or 0."""
         try:
             if unsure and "message" not in act and (found := self._find(job, chat, act)):
                 return found
@@ -92,12 +92,12 @@ class Sender:
         except ChatMigrated as error:
             return self._done(job, error.new_chat_id, act, False)
         except Forbidden:
-            raise _GoneError from None  # blocked, or thrown out: they do not want to hear from us
+            raise _ChatGoneError from None  # the bot was blocked or removed
         except BadRequest as error:
             return self._refusal(chat, act, error)
         except TelegramError as error:
             pause = min(_PAUSES[0] * 2 ** min(job.attempts - 1, 20), _PAUSES[1])
-            raise RetryLaterError(pause, f"Telegram was not reached: {type(error).__name__}") from None
+            raise RetryLaterError(pause, f"Telegram could not be reached: {type(error).__name__}") from None
 
     def _act(self, chat: int, act: Act) -> int:
         buttons = _keyboard(act.get("buttons"))
@@ -118,7 +118,7 @@ class Sender:
                 return int(
                     self._call(self._api.send_document(document=content, filename=path.name, **where)).message_id
                 )
-            act = {"text": "The file is gone. /memory export makes a new one."}
+            act = {"text": "The file no longer exists. /memory export makes a new one."}
         sent = self._call(
             self._api.send_message(text=act["text"], parse_mode="HTML", link_preview_options=_NO_PREVIEW, **where)
         )
@@ -133,19 +133,18 @@ class Sender:
             self._call(self._api.edit_message_reply_markup(**where))
 
     def _refusal(self, chat: int, act: Act, error: BadRequest) -> int:
-        """What becomes of an act that Telegram does not want."""
         why = error.message.lower()
         if "not modified" in why:
             return 0
         if "chat not found" in why or "not enough rights" in why:
-            raise _GoneError
-        if "message" in act and "text" in act:  # the message is gone, or too old: say it below
+            raise _ChatGoneError
+        if "message" in act and "text" in act:  # the message was deleted or is too old: send a new one
             return self._again(chat, {name: act[name] for name in ("text", "buttons", "thread") if name in act})
         if "thread not found" in why and act.get("thread") is not None:
             return self._again(chat, {**act, "thread": None})
-        LOGGER.warning("Telegram refused a message (%s)", "it is too large" if "too" in why else "bad request")
+        LOGGER.warning("Telegram rejected a message (%s)", "it is too large" if "too" in why else "bad request")
         if "document" in act:
-            return self._again(chat, {"text": "The file is too large for Telegram. recollect export makes it, too."})
+            return self._again(chat, {"text": "The file is too large for Telegram. Use `recollect export` instead."})
         return (
             0 if "text" not in act else self._again(chat, {**act, "text": without_tags(act["text"]), "buttons": None})
         )
@@ -156,10 +155,10 @@ class Sender:
         except BadRequest:
             return 0
 
-    # whether it is there
+    # finding the message of an interrupted attempt
 
     def _find(self, job: Job, chat: int, act: Act) -> int | None:
-        """The number of the message that an attempt before this one sent, if it did."""
+        """Return the number of the message that an earlier attempt sent, if it did."""
         floor = max(self._sent.last(chat).message, int(act.get("after") or 0))
         number, missing = floor, 0
         while missing < _NEAR and number < floor + _MOST:
@@ -167,7 +166,7 @@ class Sender:
             found = self._look(chat, number, act)
             if found:
                 return number
-            missing = missing + 1 if found is None else 0  # what others said meanwhile stands before it
+            missing = missing + 1 if found is None else 0  # messages of others may come before it
         if chat > SUPERGROUPS:
             highest = self._tried.get(job.id, self._began_at)
             for far in range(max(number + 1, highest - _BEFORE), highest + _FAR):
@@ -176,7 +175,7 @@ class Sender:
         return None
 
     def _look(self, chat: int, number: int, act: Act) -> bool | None:
-        """Whether this message is ours; None if there is none."""
+        """Return True if this message is ours, None if there is none."""
         try:
             text = act.get("text", "…")
             self._change(chat, {"message": number, "text": text}, _keyboard(act.get("buttons")))
@@ -188,7 +187,7 @@ class Sender:
 
 
 def remove_documents(acts: Sequence[Act]) -> None:
-    """The files that were made to be sent are needed no longer."""
+    """Delete the files that were created to be sent."""
     for act in acts:
         if "document" in act:
             with suppress(OSError):
@@ -196,8 +195,8 @@ def remove_documents(acts: Sequence[Act]) -> None:
 
 
 def seconds_of(error: RetryAfter) -> float:
-    """How long Telegram wants us to wait."""
-    wait = error._retry_after  # the public one warns that it will be this
+    """Return how long Telegram wants us to wait."""
+    wait = error._retry_after  # the public attribute emits a deprecation warning
     return max(float(wait.total_seconds()), 0.1)
 
 

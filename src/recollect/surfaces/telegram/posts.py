@@ -1,6 +1,6 @@
-"""What can be discussed: a post that a program delivered, or a message that somebody forwarded.
+"""Topics of discussions: posts that a program delivered, and forwarded messages.
 
-A delivered post is found again by its message, in the memory of the person who got it.
+A delivered post is found by its message, in the memory of the person who got it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from recollect.errors import InvalidInputError
 from recollect.memory.memory import Memory
 
 DISCUSS, SAVE = "post discuss", "post save"
-"""What the buttons under a post carry."""
+"""The commands of the buttons under a post."""
 BUTTONS = (("💬 Discuss", DISCUSS), ("⭐ Save", SAVE))
 _LONGEST_TITLE = 120
 _MOST_LOOKED_AT = 500
@@ -21,7 +21,7 @@ _MOST_LOOKED_AT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """Something to read, as a program hands it to a person. ``id`` is the program's own: it is delivered once."""
+    """Something to read that a program delivers to a person. Each ``id``, chosen by the program, is delivered once."""
 
     id: str
     title: str
@@ -38,14 +38,14 @@ class Post:
 
     @property
     def about(self) -> dict[str, Any]:
-        """As `Memory.report` takes it."""
+        """The arguments for `Memory.report`."""
         text = "\n".join(part for part in (self.text, self.url) if part)
         return {"item": self.id, "title": self.title, "text": text or None, "topics": list(self.topics)}
 
 
 @dataclass(frozen=True, slots=True)
 class PostTopic:
-    """What a message is about, as far as is known."""
+    """The topic of a message, as far as it is known."""
 
     title: str
     text: str
@@ -54,22 +54,22 @@ class PostTopic:
 
     @property
     def command(self) -> str:
-        """What begins a discussion of it."""
+        """The command that starts a discussion of it."""
         return f"/discuss {self.title}\n{self.text}" if self.text.strip() else f"/discuss {self.title}"
 
     @property
     def about(self) -> dict[str, Any]:
-        """As `Memory.report` takes it."""
+        """The arguments for `Memory.report`."""
         return {"item": self.item, "title": self.title, "topics": list(self.topics)}
 
 
 def delivery_id(chat: int, message: int) -> str:
-    """By which the delivery of a post is known."""
+    """Return the id of a delivery."""
     return f"telegram:{chat}:{message}"
 
 
 def delivered_post(memory: Memory, chat: int, message: int) -> PostTopic | None:
-    """The post that was delivered as this message."""
+    """Return the post that was delivered as this message, if any."""
     if not memory.exists:
         return None
     wanted = delivery_id(chat, message)
@@ -80,7 +80,7 @@ def delivered_post(memory: Memory, chat: int, message: int) -> PostTopic | None:
 
 
 def message_topic(message: Mapping[str, Any]) -> PostTopic | None:
-    """What a message says, as something to discuss."""
+    """Return the content of a message as a topic to discuss."""
     text = str(message.get("text") or message.get("caption") or "").strip()
     if not text:
         return None

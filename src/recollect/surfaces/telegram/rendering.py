@@ -1,6 +1,6 @@
-"""Pages as messages of Telegram: escaped, in parts that are short enough, with the choices as buttons.
+"""Renders pages as Telegram messages: escaped, split into parts that are short enough, with choices as buttons.
 
-Every part is whole by itself: a line that is too long is cut before it is marked up. Knows nothing about sending.
+Every part is valid by itself: long lines are split before markup is added.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, fits_choice, line_text
 
 LONGEST = 4096
-"""Of a message, in UTF-16 units, as Telegram counts."""
+"""The maximum length of a message in UTF-16 units, as Telegram counts."""
 MOST_LABELLED = 40
 _MOST_MARKED = 90
-"""Lines with markup in a message: Telegram drops what is beyond 100."""
+"""The maximum number of lines with markup in a message: Telegram ignores markup beyond 100."""
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067\ud800-\udfff]")
 _TAGS = {"title": "b", "heading": "b", "aside": "i"}
 _MARKS = {"good": "✓ ", "bad": "✗ "}
@@ -27,19 +27,19 @@ _CODE = re.compile(r"`([^`\s](?:[^`]*[^`\s])?)`")
 _BOLD = re.compile(r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*")
 _JOINING = ("\u200d", "\ufe0f")
 _NEW = "+"
-"""Before the command of a button under an answer: what comes of it stands below, and not in place of the answer."""
+"""The prefix of a button's command whose result is sent as a new message instead of replacing the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """A message to send: HTML, and rows of buttons, each a label with what it carries."""
+    """A message to send: HTML and rows of buttons, each a label and its data."""
 
     text: str
     buttons: tuple[tuple[tuple[str, str], ...], ...] = ()
 
 
 def render_messages(page: ChatPage, *, keep: bool = False) -> list[MessagePart]:
-    """A page as messages. The buttons stand under the last; with ``keep`` what is pressed does not replace it."""
+    """Return a page as messages, with the buttons under the last. With ``keep``, a press does not replace it."""
     texts = [*_split_texts(page.lines)]
     buttons = tuple(_button_row(row, keep) for row in page.choices if row)
     if buttons and not texts:
@@ -48,22 +48,22 @@ def render_messages(page: ChatPage, *, keep: bool = False) -> list[MessagePart]:
 
 
 def parse_button(data: str) -> tuple[str, bool]:
-    """The command of a button, and whether the message that it stands under is to be kept."""
+    """Return the command of a button, and True if its message is to be kept."""
     return data.removeprefix(_NEW), data.startswith(_NEW)
 
 
 def telegram_length(text: str) -> int:
-    """How long Telegram takes a text to be."""
+    """Return the length of a text as Telegram counts it."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def escape_html(text: str) -> str:
-    """Text that means nothing to Telegram's markup, nor turns around what stands near it."""
+    """Return text escaped for Telegram's markup, with right-to-left text isolated."""
     return html.escape(_STEERING.sub(" ", text), quote=False)
 
 
 def without_tags(text: str) -> str:
-    """The same without any markup, for when Telegram does not take it."""
+    """Return the text without markup, for when Telegram rejects it."""
     return re.sub("</?(?:b|i|code)>", "", text)
 
 
@@ -82,7 +82,7 @@ def _button_data(command: str, keep: bool) -> str:
 
 
 def _split_texts(lines: Sequence[ChatLine]) -> Iterator[str]:
-    """The lines, as many in a text as there is room for."""
+    """Yield the lines, joined into texts that fit into a message."""
     told: list[str] = []
     used = marked = 0
     for line in lines:
@@ -101,7 +101,7 @@ def _split_texts(lines: Sequence[ChatLine]) -> Iterator[str]:
 
 
 def _to_html(text: str, style: str) -> str:
-    """With the markup of Telegram. Models write Markdown, of which the plainest is drawn."""
+    """Return a line with Telegram's markup. Of the Markdown that models write, only bold and code are rendered."""
     tag = _TAGS.get(style)
     if tag is not None:
         return f"<{tag}>{escape_html(text)}</{tag}>" if text.strip() else ""
@@ -128,7 +128,7 @@ def _plain_line(line: ChatLine) -> str:
 
 
 def _split_line(text: str) -> Iterator[str]:
-    """A line in pieces that fit, cut between words if there are any, and never within a character."""
+    """Yield a line in pieces that fit, split between words if possible, and never within a character."""
     room = LONGEST - 96
     while telegram_length(text) > room:
         end = _end(text, room)

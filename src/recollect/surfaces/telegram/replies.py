@@ -1,6 +1,6 @@
-"""What the bot does about an update: asks the `Conversation` of the person, and says what to send where.
+"""Answers updates: passes them to the person's `Conversation` and returns what to send where.
 
-Groups are public: what a person says there to the bot is theirs, but their memory is shown to them in private only.
+Groups are public: what a person says to the bot there is stored for them, but their memory is shown only in private.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from recollect.times import Clock, utc_now
 CHANNEL = "telegram"
 _MOST_TALKS = 2000
 _MOST_LOOKED_AT = 100
-_NOT_YOURS = "This is for the person I answered. Ask me yourself."
-_ELSEWHERE = "Let us do that in our private chat."
-WENT_WRONG = chat_page(ChatLine("Something went wrong on my side. Please say it again.", "bad"))
+_NOT_YOURS = "This button is for the person I answered. Send me your own message."
+_ELSEWHERE = "Let's do that in our private chat."
+WENT_WRONG = chat_page(ChatLine("Something went wrong on my side. Please send it again.", "bad"))
 
 
 @dataclass(frozen=True, slots=True)
 class BotReply:
-    """What to send to a chat, and what to show on the button that was pressed."""
+    """What to send to a chat, and what to show for the button that was pressed."""
 
     chat: int
     acts: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class BotReply:
 
 
 class Replier:
-    """Answers events. Safe to share between threads; the events of one person come one after the other."""
+    """Answers events. Thread-safe; the events of one person arrive one after the other."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Replier:
         self._names: OrderedDict[tuple[int, str], str] = OrderedDict()
 
     def answer(self, event: Event, update: int) -> BotReply:
-        """What to do about it."""
+        """Return the answer to an event."""
         match event:
             case MessageUpdate():
                 return self._said(event)
@@ -85,17 +85,17 @@ class Replier:
                 return BotReply(event.spot.chat)
 
     def sorry(self, event: Event) -> BotReply:
-        """What to say if that failed."""
+        """Return the answer after a failure."""
         if isinstance(event, ReactionUpdate):
             return BotReply(event.spot.chat)
         return self._told(event.spot, [WENT_WRONG], event.message)
 
     def memory(self, person: int) -> Memory:
-        """Whose memory it is."""
+        """Return the memory of a person."""
         return self._app.identities.memory((CHANNEL, str(person)))
 
     def talk(self, person: int, spot: ChatPlace, name: str) -> Conversation:
-        """The person in this place; kept, because some things are known only to it."""
+        """Return the person's `Conversation` in this place. It is kept, because some state lives only in it."""
         key = (person, spot.place)
         with self._guard:
             if not spot.private:
@@ -121,19 +121,19 @@ class Replier:
             return talk
 
     def _company(self, key: tuple[int, str]) -> list[str]:
-        """Who else has talked with the bot in this place lately."""
+        """Return who else has recently talked to the bot in this place."""
         with self._guard:
             return [name for (person, place), name in self._names.items() if place == key[1] and person != key[0]]
 
-    # what was said
+    # messages
 
     def _said(self, said: MessageUpdate) -> BotReply:
         spot, verb = said.spot, _command_of(said.text)
         if said.nobody:
-            told = "You write in the name of a group or a channel, so I cannot know whose memory this is."
+            told = "You are writing as a group or a channel, so I can't tell whose memory this is."
             return self._told(spot, [chat_page(told, ChatLine("Write as yourself.", "aside"))], said.message)
         if said.edited is not None and (verb or said.forwarded):
-            return BotReply(spot.chat)  # a command is obeyed when it is sent, not when it is polished
+            return BotReply(spot.chat)  # commands run when they are sent, not when they are edited
         if said.edited is not None and _is_known_message(self.memory(said.person), said):
             return BotReply(spot.chat)
         if not said.text.strip():
@@ -149,7 +149,7 @@ class Replier:
         return answer
 
     def _heard(self, said: MessageUpdate, verb: str) -> tuple[list[ChatPage], bool]:
-        """The pages, and whether they are conversation rather than the answer to a command."""
+        """Return the pages, and True if they are conversation rather than the answer to a command."""
         talk = self.talk(said.person, said.spot, said.name)
         name = str(said.message) if said.edited is None else f"{said.message}.{said.edited}"
         if said.forwarded:
@@ -171,25 +171,25 @@ class Replier:
         talk = self.talk(said.person, said.spot, said.name)
         if not said.spot.private:
             return self._told(said.spot, talk.say("/help"), said.message)
-        if said.text.split()[1:] == ["memory"]:  # from a button in a group; nothing else is taken from a link
+        if said.text.split()[1:] == ["memory"]:  # from a button in a group; other link parameters are ignored
             return self._told(said.spot, talk.say("/memory"), said.message)
         hello = chat_page(
             ChatLine("Hello!", "title"),
             "I remember what you tell me, and only you can see it.",
-            "Say “remember that I like tea”, or just talk with me. Forward me something to discuss it.",
-            ChatLine("/memory shows what I know, /memory help what you can do with it.", "aside"),
+            "Say “remember that I like tea”, or just talk to me. Forward me something to discuss it.",
+            ChatLine("/memory shows what I know; /memory help lists the commands.", "aside"),
         )
         return self._told(said.spot, [hello, *talk.greeting()], said.message)
 
     def _in_private(self, said: MessageUpdate) -> BotReply:
         link = f"https://t.me/{self._me.username}?start=memory"
-        told = MessagePart("Your memory is private, so I show it to you alone.", ((("Open our chat", link),),))
+        told = MessagePart("Your memory is private, so I show it only to you.", ((("Open our chat", link),),))
         return BotReply(said.spot.chat, _acts(said.spot, [told], said.message))
 
-    # what was pressed
+    # buttons and reactions
 
     def toast(self, event: ButtonUpdate) -> str | None:
-        """What a press can be answered with before anything is done; None if that has to wait."""
+        """Return the immediate response to a press; None if it must wait for the result."""
         if event.data in (DISCUSS, SAVE):
             return None
         command, _ = parse_button(event.data)
@@ -238,10 +238,10 @@ class Replier:
             elif emoji:
                 memory.report("reaction", id=f"telegram:{update}", value=emoji, **post.about)
 
-    # inside
+    # helpers
 
     def _topic(self, person: int, spot: ChatPlace, message: Mapping[str, Any]) -> PostTopic | None:
-        """What a message is about: the post that was delivered as it, or what it answers, or says."""
+        """Return the topic of a message: the post delivered as it, the message it replies to, or its own text."""
         number = int(message["message_id"])
         known = delivered_post(self.memory(person), spot.chat, number)
         return known or message_topic(message.get("reply_to_message") or {}) or message_topic(message)
@@ -259,18 +259,20 @@ class Replier:
         return BotReply(spot.chat, acts)
 
     def _public(self, pages: Sequence[ChatPage]) -> list[ChatPage | MessagePart]:
-        """What of an answer can stand in a group: nothing that the person did not just say there."""
+        """Return the part of an answer that may be shown in a group: only what the person just said there."""
         told: list[ChatPage | MessagePart] = []
         for one in pages:
             if any(choice.command.startswith("link") for row in one.choices for choice in row):
-                continue  # it waits in the private chat, too
+                continue  # the private chat asks too
             said = tuple(line for line in one.lines if line.style != "aside")
             if not said:
                 continue
             if any(line.text == RECALLED for line in said):
                 link = f"https://t.me/{self._me.username}?start=memory"
                 told.append(
-                    MessagePart("I know something about that, and tell it to you alone.", ((("Open our chat", link),),))
+                    MessagePart(
+                        "I know something about that, but I tell it only to you.", ((("Open our chat", link),),)
+                    )
                 )
                 continue
             told.append(replace(one, lines=said))
@@ -278,7 +280,7 @@ class Replier:
 
 
 def _merge_pages(pages: Sequence[ChatPage | MessagePart]) -> list[ChatPage | MessagePart]:
-    """Pages without choices stand in one message with the next: nobody wants to be rung for each."""
+    """Join pages without choices with the next one, so that each answer causes few notifications."""
     told: list[ChatPage | MessagePart] = []
     for one in pages:
         before = told[-1] if told else None
@@ -297,7 +299,7 @@ def _merge_pages(pages: Sequence[ChatPage | MessagePart]) -> list[ChatPage | Mes
 def _acts(
     spot: ChatPlace, drawn: Sequence[MessagePart], after: int, reply_to: int | None = None
 ) -> list[dict[str, Any]]:
-    """Parts as requests: the first is a reply to what it answers, if that has to be seen."""
+    """Return parts as requests. The first is a reply to ``reply_to``, if given."""
     acts = []
     for part in drawn:
         act: dict[str, Any] = {"text": part.text, "after": after}
@@ -312,7 +314,6 @@ def _acts(
 
 
 def _command_of(text: str) -> str:
-    """The command that a text begins with, or nothing."""
     if Commands.owns(text):
         return "memory"
     first = text.split(maxsplit=1)[0] if text.strip() else ""
@@ -320,7 +321,7 @@ def _command_of(text: str) -> str:
 
 
 def _quoted_text(said: MessageUpdate, by_me: bool) -> str | None:
-    """The text that a reply is about, unless it is ours or the person's own."""
+    """Return the text that is replied to, unless it is ours or the person's own."""
     author = (said.reply.get("from") or {}).get("id")
     if not said.reply or by_me or (author == said.person and "forward_origin" not in said.reply):
         return None
@@ -328,7 +329,7 @@ def _quoted_text(said: MessageUpdate, by_me: bool) -> str | None:
 
 
 def _is_known_message(memory: Memory, said: MessageUpdate) -> bool:
-    """Whether these words of it are known: to Telegram it is an edit, too, if something else about it changed."""
+    """Return True if this text is already stored: Telegram also reports edits that do not change the text."""
     name = f"{said.spot.place}/{said.message}"
     for one in memory.read(kind="message", newest_first=True, limit=_MOST_LOOKED_AT) if memory.exists else []:
         if str(one.metadata.get("message", "")).partition(".")[0] == name:
@@ -337,7 +338,6 @@ def _is_known_message(memory: Memory, said: MessageUpdate) -> bool:
 
 
 def _is_about(memory: Memory, spot: ChatPlace, post: PostTopic, now: datetime) -> bool:
-    """Whether this is what is being discussed here already."""
     for one in memory.interactions(kinds=("discussion",), newest_first=True, limit=20):
         if (one.session or "").rpartition("@")[0] == spot.place:
             said = memory.read(kind="message", session=one.session, newest_first=True, limit=1)
@@ -351,8 +351,8 @@ def _save_post(memory: Memory, press: ButtonUpdate, topic: PostTopic) -> str:
     outcome = memory.report("save", id=f"telegram:save:{press.spot.chat}:{press.message}:{press.person}", **topic.about)
     if not isinstance(outcome, Reported):
         return "Memory is off, so nothing was saved."
-    return "Saved." if outcome.fresh else "You have saved this already."
+    return "Saved." if outcome.fresh else "You already saved this."
 
 
 def _no_text_page() -> ChatPage:
-    return chat_page("So far I can read only text. A caption will do, too.")
+    return chat_page("I can only read text so far, including captions.")

@@ -1,7 +1,7 @@
-"""What was sent last in each chat: a small log beside the memories, which a kill cannot take away.
+"""A durable log of the last message sent in each chat.
 
-Whether a message arrived whose sending was cut short is found out by looking behind the last one that surely did.
-The log holds numbers only, nothing that anybody said.
+After an interrupted attempt, the sender looks for its message right after the last one in this log. The log contains
+only numbers, nothing that anyone said.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 SUPERGROUPS = -1_000_000_000_000
-"""Chats below have message numbers of their own; all others of a bot share one row of numbers."""
+"""Chats with an id below this number their own messages; all other chats of a bot share one numbering."""
 _SPARE = 1000
 
 
 class LastAction(NamedTuple):
-    """The last thing done in a chat: of which job, the how manieth, and the message that came of it."""
+    """The last request in a chat: its job, its position in the job, and the resulting message."""
 
     job: str
     step: int
@@ -26,7 +26,7 @@ class LastAction(NamedTuple):
 
 
 class SentLog:
-    """The log of one bot. Safe to share between threads."""
+    """The log of one bot. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -35,15 +35,15 @@ class SentLog:
         self._load()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.highest = max((one.message for chat, one in self._last.items() if chat > SUPERGROUPS), default=0)
-        """The highest number of a message in private chats."""
+        """The highest message number in private chats."""
 
     def last(self, chat: int) -> LastAction:
-        """What was done last in a chat."""
+        """Return the last request in a chat."""
         with self._guard:
             return self._last.get(chat, LastAction("", -1, 0))
 
     def note(self, chat: int, job: str, step: int, message: int) -> None:
-        """Something was done: durable when this returns. ``message`` is 0 if nothing new came of it."""
+        """Log a request, durably. ``message`` is 0 if it sent no new message."""
         with self._guard:
             before = self._last.get(chat, LastAction("", -1, 0))
             last = self._last[chat] = LastAction(job, step, max(message, before.message))
@@ -53,7 +53,7 @@ class SentLog:
             os.fsync(self._file)
 
     def close(self) -> None:
-        """Let go of the file; noting something later fails."""
+        """Close the file. Later calls of `note` fail."""
         with self._guard:
             file, self._file = self._file, -1
         os.close(file)
@@ -66,7 +66,7 @@ class SentLog:
                 chat, job, step, message = json.loads(line)
                 self._last[int(chat)] = LastAction(str(job), int(step), int(message))
             except (ValueError, TypeError):
-                continue  # cut off by a kill: then it was not done
+                continue  # cut off by a kill, so it was not done
         torn = bool(lines) and lines[-1] != b""
         if torn or len(lines) > 2 * len(self._last) + _SPARE:
             new = self._path.with_suffix(".new")

@@ -1,6 +1,6 @@
-"""An update of Telegram, read: who did what, where, and whether it is meant for the bot. Knows nothing about memory.
+"""Parses Telegram updates: who did what, where, and if it is meant for the bot.
 
-Updates are taken as the JSON they come in, so that they can be kept in the queue as they are.
+Updates are parsed from their JSON, so that they can be queued unchanged.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from recollect.surfaces.chat.conversation import COMMANDS
 
 KINDS = ("message", "edited_message", "callback_query", "message_reaction")
-"""The updates that the bot asks for."""
+"""The kinds of updates that the bot requests."""
 _LONGEST_NAME = 60
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_]*)(?:@(\w+))?(?=\s|$)")
 _OURS = frozenset({"start", *(name.removeprefix("/") for name in COMMANDS)})
-"""Commands that are obeyed in a group without the name of the bot: others are another bot's."""
+"""The commands that need no bot name in a group; others may be for another bot."""
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _ANONYMOUS = frozenset({1087968824, 136817688})
-"""Telegram's own accounts, in whose name administrators and channels write in groups."""
+"""Telegram's own accounts, which stand for anonymous administrators and channels in groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """The bot, as Telegram knows it."""
+    """The bot's Telegram account."""
 
     id: int
     username: str
@@ -34,7 +34,7 @@ class BotIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ChatPlace:
-    """A place to write to: a chat, and the topic of it if it is a forum."""
+    """A place to write to: a chat, and a topic in it if it is a forum."""
 
     chat: int
     thread: int | None = None
@@ -42,13 +42,13 @@ class ChatPlace:
 
     @property
     def place(self) -> str:
-        """How a `Conversation` calls it."""
+        """The name of the place for a `Conversation`."""
         return f"telegram/{self.chat}" if self.thread is None else f"telegram/{self.chat}/{self.thread}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageUpdate:
-    """A message. ``reply`` is what it answers, ``nobody`` whether it was written in the name of a group."""
+    """A message. ``reply`` is the message it replies to; ``nobody`` is True if it was sent as a group or channel."""
 
     person: int
     name: str
@@ -64,7 +64,7 @@ class MessageUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ButtonUpdate:
-    """A button. ``owner`` is whom the message with the button was an answer to, as far as Telegram still knows."""
+    """A pressed button. ``owner`` is the person whom the message with the button answered, if Telegram still knows."""
 
     person: int
     name: str
@@ -74,14 +74,14 @@ class ButtonUpdate:
     message: int
     owner: int | None = None
     under: Mapping[str, Any] = field(default_factory=dict)
-    """The message that the button stands under."""
+    """The message with the button."""
     lost: bool = False
-    """Whether that message can no longer be changed."""
+    """True if that message can no longer be edited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionUpdate:
-    """A reaction to a message, or that it was taken away."""
+    """A reaction to a message, or its removal."""
 
     person: int
     spot: ChatPlace
@@ -93,7 +93,7 @@ Event = MessageUpdate | ButtonUpdate | ReactionUpdate
 
 
 def read_update(update: Mapping[str, Any], me: BotIdentity) -> Event | None:
-    """What happened; None if it is nothing for the bot."""
+    """Parse an update; return None if it is not for the bot."""
     try:
         if "callback_query" in update:
             return _read_button(update["callback_query"])
@@ -101,12 +101,12 @@ def read_update(update: Mapping[str, Any], me: BotIdentity) -> Event | None:
             return _read_reaction(update["message_reaction"])
         kind = next((one for one in ("message", "edited_message") if one in update), None)
         return None if kind is None else _read_message(update[kind], me, edited=kind == "edited_message")
-    except (KeyError, TypeError, ValueError):  # of a kind that there was not yet when this was written
+    except (KeyError, TypeError, ValueError):  # a kind of update that is newer than this code
         return None
 
 
 def lane(update: Mapping[str, Any]) -> str:
-    """Whose update it is: those of one person are answered one after the other."""
+    """Return the lane of an update: the person, whose updates are answered in order."""
     for kind in KINDS:
         body = update.get(kind)
         if isinstance(body, Mapping):
@@ -125,7 +125,7 @@ def _read_message(message: Mapping[str, Any], me: BotIdentity, *, edited: bool) 
     text = str(message.get("text") or message.get("caption") or "")
     spot = _place_of(message)
     reply = message.get("reply_to_message") or {}
-    if "forum_topic_created" in reply:  # what stands at the head of a topic is answered by nobody
+    if "forum_topic_created" in reply:  # every message in a topic replies to the topic's first message
         reply = {}
     forwarded = "forward_origin" in message
     readable = _UNREADABLE.sub(" ", text).replace("\u2028", "\n").replace("\u2029", "\n")
@@ -153,7 +153,7 @@ def _read_message(message: Mapping[str, Any], me: BotIdentity, *, edited: bool) 
 
 
 def _is_meant(message: Mapping[str, Any], text: str, reply: Mapping[str, Any], me: BotIdentity) -> bool:
-    """In a group: a mention, or an answer to the bot."""
+    """Return True if a group message mentions the bot or replies to it."""
     if (reply.get("from") or {}).get("id") == me.id:
         return True
     encoded = text.encode("utf-16-le", "surrogatepass")
@@ -168,7 +168,7 @@ def _is_meant(message: Mapping[str, Any], text: str, reply: Mapping[str, Any], m
 
 
 def _is_content(message: Mapping[str, Any]) -> bool:
-    """Something without words that a person sent, rather than a note of Telegram's own."""
+    """Return True if a person sent something without text, rather than a service message of Telegram."""
     return any(kind in message for kind in ("photo", "document", "voice", "video", "audio", "sticker", "animation"))
 
 
@@ -207,7 +207,7 @@ def _place_of(message: Mapping[str, Any]) -> ChatPlace:
 
 
 def _sender_name(sender: Mapping[str, Any]) -> str:
-    """What somebody calls themselves, as something that can be shown: it may be anything."""
+    """Return a sender's name, made safe to show, because it can contain anything."""
     shown = "".join(
         one if unicodedata.category(one)[0] not in "CZ" else " " for one in str(sender.get("first_name", ""))
     )

@@ -1,6 +1,6 @@
-"""Where Telegram brings updates to, if they are not fetched: a small HTTP server, behind a proxy that speaks HTTPS.
+"""The webhook: a small HTTP server to which Telegram sends updates, behind an HTTPS proxy.
 
-An update is acknowledged when it is durable. Whoever does not know the secret is not listened to.
+An update is acknowledged once it is durable. Requests without the secret are rejected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SECRET = "X-Telegram-Bot-Api-Secret-Token"
 
 
 class Webhook:
-    """Listens until closed. ``accept`` makes an update durable, or raises."""
+    """Listens until closed. ``accept`` makes an update durable or raises an error."""
 
     def __init__(self, url: str, listen: str, secret: str, accept: Callable[[dict[str, Any]], None]) -> None:
         host, _, port = listen.rpartition(":")
@@ -32,7 +32,7 @@ class Webhook:
             raise InvalidInputError("--listen", f"{listen!r} is not HOST:PORT")
         place = urlsplit(url)
         if place.scheme not in ("http", "https") or not place.hostname:
-            raise InvalidInputError("--webhook-url", "must be an address that Telegram can reach: https://…")
+            raise InvalidInputError("--webhook-url", "must be a public https:// URL that Telegram can reach")
         handler = type(
             "Handler", (_WebhookHandler,), {"path_wanted": place.path or "/", "secret": secret, "accept": accept}
         )
@@ -42,14 +42,14 @@ class Webhook:
         self._thread.start()
 
     def close(self) -> None:
-        """Finish what was begun, and listen no longer."""
+        """Stop listening and finish running requests."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
 class _WebhookServer(ThreadingHTTPServer):
-    daemon_threads = False  # so that closing waits for what was begun
+    daemon_threads = False  # closing waits for running requests
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         LOGGER.debug("a connection to the webhook broke")
@@ -79,7 +79,7 @@ class _WebhookHandler(BaseHTTPRequestHandler):
         try:
             type(self).accept(update)
         except RecollectError as error:
-            LOGGER.warning("an update cannot be kept now (%s); Telegram will bring it again", type(error).__name__)
+            LOGGER.warning("cannot store an update now (%s); Telegram will send it again", type(error).__name__)
             return self._say(HTTPStatus.SERVICE_UNAVAILABLE)
         return self._say(HTTPStatus.OK)
 
@@ -91,4 +91,4 @@ class _WebhookHandler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: an address in a log helps nobody."""
+        """Do nothing: client addresses are not logged."""

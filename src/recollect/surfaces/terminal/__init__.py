@@ -1,1 +1,1 @@
-"""The terminal chat: `chat` is the loop, `screen` draws, `lines` reads input. `surfaces.chat` has the conversation."""
+"""The terminal chat: `chat` is the loop, `lines` reads input, `screen` prints. The conversation is `surfaces.chat`."""

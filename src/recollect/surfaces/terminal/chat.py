@@ -1,7 +1,7 @@
-"""The loop of the terminal chat: a line in, an answer out, until there are no more lines.
+"""The loop of the terminal chat: a line in, an answer out, until the end of input.
 
-Everything said is stored by `Conversation` before it is answered, so a killed process loses nothing. Ctrl-C stops an
-answer, the end of input (Ctrl-D) the chat.
+`Conversation` stores each message before it is answered, so a killed process loses nothing. Ctrl-C stops an answer, and
+the end of input (Ctrl-D) ends the chat.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FIELDS = ("text", "message", "forwarded", "quoted", "choose")
 
 @dataclass(slots=True)
 class TerminalChat:
-    """One chat at a terminal, or with a program in its place."""
+    """One chat at a terminal or with a program."""
 
     talk: Conversation
     screen: Screen | JsonScreen
     lines: TerminalLines | PipedLines
 
     def run(self) -> None:
-        """Until the end of input; then conclude, and say goodbye."""
+        """Chat until the end of input, then conclude and say goodbye."""
         choices: list[Choice] = []
         if greeting := self.talk.greeting():
             choices = self.screen.pages(greeting, asked=True)
@@ -50,7 +50,7 @@ class TerminalChat:
         self._goodbye()
 
     def _turn(self, line: str, choices: list[Choice]) -> list[Choice]:
-        """One line and what comes of it; what can be chosen next."""
+        """Handle one line, and return the choices for the next one."""
         try:
             picked = _chosen_choice(line, choices)
             if picked is not None:
@@ -67,12 +67,12 @@ class TerminalChat:
 
     def _shown(self, pages: list[ChatPage], *, asked: bool) -> list[Choice]:
         choices = self.screen.pages(pages, asked=asked)
-        if asked:  # something may be gone
+        if asked:  # something may have been erased
             self.lines.remember(self.talk.memory)
         return choices
 
     def _request(self, line: str) -> list[Choice]:
-        """What a program says, as an object: the text, and how it is meant."""
+        """Handle a JSON object from a program: the text and its options."""
         try:
             given = json.loads(line)
             if unknown := [name for name in given if name not in _FIELDS]:
@@ -95,7 +95,7 @@ class TerminalChat:
         )
 
     def _stay(self) -> None:
-        """After Ctrl-C, if a person pressed it: a script is ended by it, like any program."""
+        """Continue after Ctrl-C if a person pressed it; a script ends, like any program."""
         if isinstance(self.lines, PipedLines):
             raise KeyboardInterrupt
 
@@ -105,13 +105,13 @@ class TerminalChat:
             pages = self.talk.leave()
             if pages:
                 self.screen.pages(pages, asked=False)
-        except KeyboardInterrupt:  # in a hurry; it is concluded the next time
+        except KeyboardInterrupt:  # the session is concluded next time
             pass
         self.screen.say("Goodbye.")
 
 
 def _chosen_choice(line: str, choices: list[Choice]) -> Choice | None:
-    """The choice that a line means: its number, its label, or yes and no."""
+    """Return the choice that a line names by its number, its label, or yes and no."""
     said = " ".join(line.split()).casefold()
     if said.isdecimal() and 1 <= int(said) <= len(choices):
         return choices[int(said) - 1]
@@ -121,7 +121,7 @@ def _chosen_choice(line: str, choices: list[Choice]) -> Choice | None:
 
 
 def _yes_or_no_choice(agrees: bool, choices: list[Choice]) -> Choice | None:
-    """The choice that yes or no means, if there was a question: one thing to do, and a way to refuse it."""
+    """Return the choice that yes or no means, if the page asked: one action and a way to decline it."""
     refusals = [number for number, choice in enumerate(choices) if choice.command in _REFUSALS]
     if not agrees:
         return choices[refusals[0]] if refusals else None

@@ -1,7 +1,7 @@
-"""What is typed, line by line: with editing, history and completion on a terminal, as it comes from a pipe.
+"""Line input: with editing, history and completion on a terminal, plain from a pipe.
 
-The history is what the person said here before, as the memory holds it, and in no file of its own: so it is masked,
-kept for as long, and erased with the memory, and what is said in incognito is in none.
+The history is read from the memory and has no file of its own. So it is masked, retained and erased with the memory,
+and what is said while incognito is in no history.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 200
 
 
 class TerminalLines:
-    """Lines of a terminal."""
+    """Reads lines from a terminal."""
 
     def __init__(self, memory: Memory, place: str, prompt: str) -> None:
         import readline
@@ -35,25 +35,25 @@ class TerminalLines:
         readline.parse_and_bind("tab: complete")
 
     def next(self) -> str:
-        """The next line; `EOFError` at the end, `KeyboardInterrupt` if the person wants another."""
+        """Return the next line. Raise `EOFError` at the end, `KeyboardInterrupt` on Ctrl-C."""
         while True:
             try:
                 return self._kept(input(self._prompt))
             except EOFError:
-                print()  # away from the prompt
+                print()  # leave the line of the prompt
                 raise
             except UnicodeDecodeError:
-                print("That was not UTF-8 text.", file=sys.stderr)
+                print("That is not UTF-8 text.", file=sys.stderr)
 
     def remember(self, memory: Memory) -> None:
-        """Only what the memory still holds can be had again, and the commands since something was erased."""
+        """Reload the history: what the memory still holds, and the commands since the last erasure."""
         import readline
 
         last = memory.history(limit=1)
         if last and last[0].op in ("erase", "clear"):
             self._commands.clear()
         readline.clear_history()
-        for text in [*said_before(memory, self._place), *self._commands]:
+        for text in [*earlier_inputs(memory, self._place), *self._commands]:
             readline.add_history(text)
 
     def _kept(self, line: str) -> str:
@@ -67,21 +67,21 @@ class TerminalLines:
 
 
 class PipedLines:
-    """Lines of a file or another program."""
+    """Reads lines from a file or another program."""
 
     def next(self) -> str:
-        """The next line; `EOFError` at the end."""
+        """Return the next line. Raise `EOFError` at the end."""
         line = sys.stdin.buffer.readline()
         if not line:
             raise EOFError
         return line.decode("utf-8", errors="replace").lstrip("\ufeff").rstrip("\r\n")
 
     def remember(self, memory: Memory) -> None:
-        """Nothing that was read can be had again."""
+        """Do nothing: there is no history."""
 
 
-def said_before(memory: Memory, place: str) -> list[str]:
-    """What the person said in this place, oldest first, each once."""
+def earlier_inputs(memory: Memory, place: str) -> list[str]:
+    """Return what the person said in this place, oldest first, without repetitions."""
     found = memory.read(kind="message", newest_first=True, limit=_MOST)
     own = [one for one in found if isinstance(one, Message) and one.role == "user" and one.trusted]
     here = [one.content for one in own if (one.session or "").rpartition("@")[0] == place]
@@ -101,7 +101,7 @@ def _completer(known: Sequence[str]) -> Callable[[str, int], str | None]:
 
 
 def _fitting(known: Sequence[str], typed: str) -> Iterable[str]:
-    """The commands that begin like that: one word more, and the next one only after it."""
+    """Return commands that begin with the typed text, completed by one word."""
     if not typed.startswith("/"):
         return []
     words = typed.count(" ")

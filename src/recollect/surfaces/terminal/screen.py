@@ -1,6 +1,6 @@
-"""How a conversation looks: on a terminal in colours, in a pipe as plain text, for programs as JSON Lines.
+"""Prints a conversation: in colour on a terminal, as plain text in a pipe, as JSON Lines for programs.
 
-Nothing that was said or remembered can steer the terminal.
+Terminal control sequences in messages and memories are removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WAITING, _DONE_WAITING = "…", "\r\x1b[K"
 
 
 class Screen:
-    """Draws pages for a person."""
+    """Prints pages for a person."""
 
     def __init__(self) -> None:
         self._lively = sys.stdout.isatty()
@@ -34,13 +34,13 @@ class Screen:
 
     @property
     def prompt(self) -> str:
-        """What stands before what the person types."""
+        """The prompt."""
         mark = "› " if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8" else "> "
         plain = self._console is None or self._console.no_color or self._console.color_system is None
         return mark if plain else f"\x01\x1b[1;36m\x02{mark}\x01\x1b[0m\x02"
 
     def wait(self) -> None:
-        """An answer is being made."""
+        """Show that an answer is on its way."""
         self._streamed = ""
         if self._console is not None and not self._console.is_dumb_terminal:
             self._is_waiting = True
@@ -48,18 +48,18 @@ class Screen:
             sys.stdout.flush()
 
     def piece(self, text: str) -> None:
-        """A part of an answer, as it comes."""
+        """Print a part of an answer as it arrives."""
         self._here()
         self._streamed += text
         sys.stdout.write(strip_steering(text))
         sys.stdout.flush()
 
     def pages(self, pages: Sequence[ChatPage], *, asked: bool) -> list[Choice]:
-        """Draw pages. If the person asked for them by a command, the choices are numbered, and given back."""
+        """Print pages. After a command, also number the choices and return them."""
         self._end_of_stream()
         choices: list[Choice] = []
         for number, page in enumerate(pages):
-            lines = _not_yet_shown(page, self._streamed)
+            lines = _unstreamed_lines(page, self._streamed)
             if number and lines:
                 self._line("")
             hint = "" if asked else _hint(page)
@@ -69,7 +69,7 @@ class Screen:
                 is_last = place == len(lines) - 1
                 self._line(f"{_MARKS.get(line.style, '')}{line_text(line)}{hint if is_last else ''}", line.style)
             if page.document is not None:
-                self._line(f"✓ Saved as {_taken_over(page.document)}", "good", whole=True)
+                self._line(f"✓ Saved as {_move_to_cwd(page.document)}", "good", whole=True)
             if asked:
                 choices += self._options(page, len(choices))
         self._streamed = ""
@@ -77,12 +77,12 @@ class Screen:
         return choices
 
     def say(self, text: str, style: str = "text") -> None:
-        """A line of the chat itself."""
+        """Print a line of the chat itself."""
         self._end_of_stream()
         self._line(text, style)
 
     def ready(self) -> None:
-        """The person has the word."""
+        """Prepare for the person's next line."""
 
     def _options(self, page: ChatPage, before: int) -> list[Choice]:
         options = [choice for row in page.choices for choice in row]
@@ -111,19 +111,19 @@ class Screen:
 
 
 class JsonScreen:
-    """Writes what happens as JSON Lines: pieces, pages, and when it is the other's turn."""
+    """Writes events as JSON Lines: pieces, pages, and when input is expected."""
 
     prompt = ""
 
     def wait(self) -> None:
-        """Nothing to show."""
+        """Do nothing."""
 
     def piece(self, text: str) -> None:
-        """A part of an answer, as it comes."""
+        """Print a part of an answer as it arrives."""
         self._event("piece", text=text)
 
     def pages(self, pages: Sequence[ChatPage], *, asked: bool) -> list[Choice]:
-        """Each page as an event."""
+        """Write each page as an event."""
         for page in pages:
             lines = [
                 _without_nothing({"text": one.text, "style": one.style, "number": one.number}) for one in page.lines
@@ -133,16 +133,16 @@ class JsonScreen:
                 for row in page.choices
                 for one in row
             ]
-            document = None if page.document is None else str(_taken_over(page.document))
+            document = None if page.document is None else str(_move_to_cwd(page.document))
             self._event("page", lines=lines, choices=choices, document=document)
-        return []  # a program says which with "choose"
+        return []  # a program chooses with "choose"
 
     def say(self, text: str, style: str = "text") -> None:
-        """A line of the chat itself."""
+        """Print a line of the chat itself."""
         self._event("note", text=text, style=style)
 
     def ready(self) -> None:
-        """It is the other's turn."""
+        """Write the event that input is expected."""
         self._event("ready")
 
     def _event(self, name: str, **data: Any) -> None:
@@ -154,8 +154,8 @@ def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value is not None}
 
 
-def _not_yet_shown(page: ChatPage, streamed: str) -> list[ChatLine]:
-    """The lines of a page without the answer that was drawn as it came."""
+def _unstreamed_lines(page: ChatPage, streamed: str) -> list[ChatLine]:
+    """Return the lines of a page without the answer that was already printed as it arrived."""
     lines = list(page.lines)
     said = "\n".join(line.text for line in lines if line.style == "text")
     if said and streamed.strip().endswith(said.strip()):
@@ -164,13 +164,13 @@ def _not_yet_shown(page: ChatPage, streamed: str) -> list[ChatLine]:
 
 
 def _hint(page: ChatPage) -> str:
-    """How to take back what was remembered in passing; a number would be taken for an answer to what was asked."""
+    """Return how to undo what was just stored. A number would be taken for an answer to a question."""
     undo = [choice for row in page.choices for choice in row if choice.command.startswith("undo ")]
     return " · undo with /memory undo" if undo else ""
 
 
-def _taken_over(document: Path) -> Path:
-    """A file that came with a page, moved to where the person works, over nothing that is there."""
+def _move_to_cwd(document: Path) -> Path:
+    """Move the document of a page to the working directory without overwriting a file, and return its path."""
     wanted = Path(document.name)
     number = 1
     while wanted.exists():

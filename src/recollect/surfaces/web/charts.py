@@ -1,6 +1,6 @@
-"""Charts as SVG, drawn here: bars, columns, lines and a histogram, whose look is the style sheet's.
+"""Charts as SVG: bars, columns, lines and histograms, styled by the style sheet.
 
-What is drawn is told as well: each part has a title, and the page has a table beside each chart. Text is escaped.
+For accessibility, each part has a title, and the page shows a table with each chart. Text is escaped.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _TOP, _FOOT, _LEFT = 16, 26, 60
 _ROW = 42
 _MOST_COLUMNS = 40
 _FEW = 15
-"""Above so few columns their numbers are written."""
+"""The maximum number of columns that are labelled with their numbers."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart, what it is called, what its colours mean, and the same as a table."""
+    """A chart with its title, its legend, and its data as a table."""
 
     picture: Markup
     title: str
@@ -34,7 +34,7 @@ class Chart:
 
 
 def bar_chart(rows: Sequence[tuple[str, int]], title: str) -> Markup:
-    """A bar below each name, the longest for the greatest number, with the share of the whole."""
+    """Return a horizontal bar for each name, with its number and share."""
     most = max((number for _, number in rows), default=0) or 1
     whole = sum(number for _, number in rows) or 1
     parts = []
@@ -61,7 +61,7 @@ def bar_chart(rows: Sequence[tuple[str, int]], title: str) -> Markup:
 
 
 def column_chart(rows: Sequence[tuple[str, int]], title: str, *, failed: Sequence[int] = (), labels: int = 6) -> Markup:
-    """A column for each name, from left to right, and at its foot the part that failed; about so many are labelled."""
+    """Return a column for each name, with the failed part at its foot. About ``labels`` of the names are shown."""
     top, parts = _grid(max((number for _, number in rows), default=0))
     wide = (_WIDTH - _LEFT) / max(len(rows), 1)
     every = max(-(-len(rows) // labels), 1)
@@ -79,7 +79,7 @@ def column_chart(rows: Sequence[tuple[str, int]], title: str, *, failed: Sequenc
 
 
 def line_chart(names: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> Markup:
-    """A line for each series, in milliseconds; broken where there is nothing."""
+    """Return a line for each series, in milliseconds, with gaps where there is no value."""
     top, parts = _grid(
         max((value for _, line in series for value in line if value is not None), default=0), format_duration
     )
@@ -104,7 +104,7 @@ def line_chart(names: Sequence[str], series: Sequence[tuple[str, Sequence[float 
 
 
 def histogram(spread: Latency, title: str) -> Markup:
-    """How many took how long, on a logarithmic scale, with the percentiles."""
+    """Return a histogram of durations on a logarithmic scale, with percentiles."""
     numbers = {BOUNDS.index(bound): number for bound, number in spread.steps}
     first, last = min(numbers, default=0), max(numbers, default=0)
     middle, room = (first + last) // 2, max(last - first + 5, 30)
@@ -139,7 +139,7 @@ def histogram(spread: Latency, title: str) -> Markup:
 
 
 def gauge_chart(share: float, title: str, *, enough: float = 0.0) -> Markup:
-    """A share of a whole, as a part of a line; in another colour if it is not enough."""
+    """Return a share as a gauge, in another colour if it is below ``enough``."""
     long = round(200 * min(max(share, 0.0), 1.0), 1)
     parts = [
         Markup('<rect class="rest" x="0" y="2" width="200" height="8" rx="4"/>'),
@@ -151,7 +151,7 @@ def gauge_chart(share: float, title: str, *, enough: float = 0.0) -> Markup:
 
 
 def format_duration(milliseconds: float) -> str:
-    """A time for a person, in two or three digits."""
+    """Return a duration with two or three digits and a unit."""
     for unit, size, least in (("h", 3_600_000, 2), ("min", 60_000, 2), ("s", 1000, 1)):
         if milliseconds >= least * size:
             return f"{_short_number(milliseconds / size)} {unit}"
@@ -159,7 +159,7 @@ def format_duration(milliseconds: float) -> str:
 
 
 def compact_number(number: float) -> str:
-    """A number for a narrow place: 950, 1.2k, 34k, 1.5M."""
+    """Return a short form of a number: 950, 1.2k, 34k, 1.5M."""
     for unit, size in (("M", 1e6), ("k", 1e3)):
         if number >= size:
             return f"{number / size:.3g}{unit}"
@@ -171,7 +171,7 @@ def _short_number(number: float) -> str:
 
 
 def _grid(most: float, write: Callable[[float], str] = compact_number) -> tuple[float, list[Markup]]:
-    """The number at the top, the least even round one that is enough, and lines there, in the middle and below."""
+    """Return the top of the scale, a round number, and the lines at the top, in the middle and at the bottom."""
     size = 10.0 ** math.floor(math.log10(most)) if most > 0 else 1.0
     top = next(step * size for step in (1, 2, 4, 6, 10) if step * size >= most)
     parts = []

@@ -1,4 +1,4 @@
-"""The console as one application, to be mounted anywhere: who asks, what they sent, and the page that answers.
+"""The console as an ASGI application that can be mounted anywhere: authentication, forms, and routing to pages.
 
 Mount("/console", console(app, who=Login(app.keys, open=address.is_loopback, user="me")))
 """
@@ -48,11 +48,11 @@ from recollect.surfaces.web.rendering import WebRequest, render_anonymous_page, 
 LOGGER = logging.getLogger("recollect.web")
 
 SESSION_COOKIE, BROWSER_COOKIE = "recollect_session", "recollect_browser"
-"""The cookies: who somebody is, and which browser."""
+"""The cookies: the login session and the browser id."""
 MOST_FORM = 4 * 1024 * 1024
 MOST_IMPORT = 64 * 1024 * 1024
 SECONDS = 30.0
-"""How long a form may take, and of an import the next part."""
+"""The timeout for a form, and for the next part of an import."""
 _IMPORT_TIMES = 20
 
 _STATUS: tuple[tuple[type[RecollectError], int], ...] = (
@@ -70,7 +70,7 @@ _HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with none, a browser would not tell that a form is ours
+    "referrer-policy": "same-origin",  # with no-referrer, browsers would hide the origin of our own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
@@ -80,13 +80,13 @@ _LISTS = {
     "episodes": (
         "episode",
         "Episodes",
-        "Stretches of conversation, kept as a whole.",
-        "An agent keeps one when something is worth remembering together: a trip, an evening, an outage.",
+        "Summaries of stretches of conversation.",
+        "An agent stores one when something is worth remembering as a whole: a trip, an evening, an outage.",
     ),
     "observations": (
         "observation",
         "Observations",
-        "What agents found out while they worked: findings, insights and lessons.",
+        "What agents found out while working: findings, insights and lessons.",
         "They come from agents that report what they learned.",
     ),
     "notes": (
@@ -96,7 +96,7 @@ _LISTS = {
         "Ask an agent to note something down for you.",
     ),
 }
-"""The pages that list the records of one kind."""
+"""The pages that list records of one kind."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 _Handler = Callable[[WebRequest], Response]
@@ -104,18 +104,17 @@ _Handler = Callable[[WebRequest], Response]
 
 @dataclass(frozen=True)
 class _PageRoute:
-    """What answers, and for whom."""
+    """The handler of a page, and who may use it."""
 
     handle: _Handler
     writes: bool
     operator: bool
     most: int
-    """How many bytes may be sent to it."""
+    """The maximum size of a request in bytes."""
 
 
 def console(app: Recollect, *, who: Login, live: Live | None = None) -> Starlette:
-    """The console over these memories. ``close_streams`` of its state ends what pages listen to, for a server that
-    stops."""
+    """Return the console application. ``close_streams`` of its state ends the event streams before a stop."""
     return _Console(app, who, live or Live(app)).starlette()
 
 
@@ -174,7 +173,7 @@ class _Console:
             Mount("/static", _StaticAssets(directory=Path(__file__).parent / "static")),
         ]
         made = Starlette(routes=routes, exception_handlers={HTTPException: self._missing, StoreError: self._unknown})
-        made.add_middleware(_Guarded)
+        made.add_middleware(_SecurityHeaders)
         made.state.close_streams = self._live.close
         return made
 
@@ -227,24 +226,24 @@ class _Console:
             **given,
         )
         if request.method == "POST" and not self._is_ours(request, form, given["login"]):
-            return self._trouble(asked, 403, "This form is too old, or came from another site. Go back and try again.")
+            return self._trouble(asked, 403, "This form has expired or came from another site. Go back and try again.")
         if wanted.writes and not asked.may_write:
-            return self._trouble(asked, 403, "Your link lets you look, not change. Ask for one that lets you write.")
+            return self._trouble(asked, 403, "Your login is read-only. Ask for a login link that allows changes.")
         try:
             return wanted.handle(asked)
         except (
             Exception
-        ) as error:  # the outermost handler: what an error quotes must not get into the log of the server
+        ) as error:  # the outermost handler: error texts may quote a memory and must not reach the server log
             status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
             said = str(error)
             if status >= 500:
                 LOGGER.error("a page failed: %s", type(error).__name__)
-                # its message may name a folder, which is the operator's business
+                # not its message, which may name a folder of the server
                 said = (type(error).__doc__ or "") if isinstance(error, RecollectError) else ""
-            return self._trouble(asked, status, said or "Something went wrong. Nothing was half done; try again.")
+            return self._trouble(asked, status, said or "Something went wrong. Nothing was left half done; try again.")
 
     def _is_ours(self, request: Request, form: dict[str, str], login: LoginSession | None) -> bool:
-        """Whether a form was sent from a page that this very browser was shown, in this login session."""
+        """Return True if a form comes from a page shown to this browser in this login session (CSRF check)."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return False
         browser = request.cookies.get(BROWSER_COOKIE, "")
@@ -254,24 +253,24 @@ class _Console:
 
     @staticmethod
     def _trouble(asked: WebRequest, status: int, said: str) -> Response:
-        titles = {403: "Not allowed", 404: "Not found", 409: "It has changed", 422: "Not like that"}
+        titles = {403: "Not allowed", 404: "Not found", 409: "It has changed", 422: "Invalid input"}
         titles[503] = "Busy"
-        written = mask(asked.form.get("content", ""))  # it may have been refused because of a secret in it
+        written = mask(asked.form.get("content", ""))  # it may have been refused because it contains a secret
         try:
-            title = titles.get(status, "That failed")
+            title = titles.get(status, "Something went wrong")
             return render_page(asked, "trouble.html", status=status, title=title, said=mask(said), written=written)
-        except Exception:  # not even the frame can be read
+        except Exception:  # the frame of the page cannot be rendered either
             return render_anonymous_page(
-                "alone.html", base=asked.base, csrf_token="", status=status, title="That failed", said=said
+                "alone.html", base=asked.base, csrf_token="", status=status, title="Something went wrong", said=said
             )
 
     @asynccontextmanager
     async def _form(self, request: Request, most: int) -> AsyncIterator[tuple[dict[str, str], Path | None]]:
-        """The fields that were sent, and a file, which is kept as long as the request lasts."""
+        """Read the fields of a form and an uploaded file, which is deleted after the request."""
         if request.method != "POST":
             yield {}, None
             return
-        request._receive = _limited(request.receive, most)
+        request._receive = _limit_body(request.receive, most)
         async with request.form(max_files=1, max_fields=50, max_part_size=most) as sent:
             fields = {name: value for name, value in sent.items() if isinstance(value, str)}
             file = next((value for value in sent.values() if isinstance(value, UploadFile) and value.filename), None)
@@ -287,11 +286,11 @@ class _Console:
             finally:
                 await in_thread("", partial(shutil.rmtree, folder, ignore_errors=True))
 
-    # who
+    # login
 
     async def _session_of(self, request: Request) -> LoginSession | None:
         login = await in_thread("", self._who.session, request.cookies.get(SESSION_COOKIE, ""))
-        # a page elsewhere may have given its own name our address, and a proxy may have let anybody in
+        # a page elsewhere may have pointed its host name at our address, and a proxy may forward anyone
         is_there = _is_near(request) and not any(name in request.headers for name in _FORWARDED)
         return login if login is None or not login.is_open or is_there else None
 
@@ -305,7 +304,7 @@ class _Console:
             async with self._form(request, MOST_FORM) as (form, _):
                 code = form.get("code", "")
                 if not await in_thread("", self._is_ours, request, form, None):
-                    problem = "This form is too old. Try again."
+                    problem = "This form has expired. Try again."
                 else:
                     try:
                         cookie, _ = await in_thread("", self._who.enter, code)
@@ -344,7 +343,7 @@ class _Console:
         secure = not _is_near(request) or request.url.scheme == "https"
         response.set_cookie(name, value, path=path, secure=secure, httponly=True, samesite="strict")
 
-    # what is not a page
+    # other responses
 
     async def _events(self, request: Request) -> Response:
         login = await self._session_of(request)
@@ -365,23 +364,32 @@ class _Console:
 
     async def _missing(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        said = {404: "There is no such page.", 405: "That cannot be done here.", 413: "That is too much to send."}
+        said = {
+            404: "This page does not exist.",
+            405: "This page does not accept that request.",
+            413: "That is too large to send.",
+        }
         base = request.scope.get("root_path", "")
-        make = partial(render_anonymous_page, "alone.html", base=base, csrf_token="", status=status, title="Not here")
-        return await in_thread("", partial(make, said=said.get(status, "That cannot be read.")))
+        make = partial(
+            render_anonymous_page, "alone.html", base=base, csrf_token="", status=status, title="Not available"
+        )
+        return await in_thread("", partial(make, said=said.get(status, "The request cannot be read.")))
 
     async def _unknown(self, request: Request, error: Exception) -> Response:
-        """It cannot be found out who asks."""
+        """Respond that the visitor cannot be identified, because the store is not reachable."""
         LOGGER.error("a login session cannot be checked: %s", type(error).__name__)
-        base, said = request.scope.get("root_path", ""), "The memories cannot be reached now. Try again in a moment."
+        base, said = (
+            request.scope.get("root_path", ""),
+            "The memories cannot be reached right now. Try again in a moment.",
+        )
         make = partial(
-            render_anonymous_page, "alone.html", base=base, csrf_token="", status=503, title="Not now", said=said
+            render_anonymous_page, "alone.html", base=base, csrf_token="", status=503, title="Not available", said=said
         )
         return await in_thread("", make)
 
 
-class _Guarded:
-    """Adds to every answer what keeps a browser from doing more than the page says."""
+class _SecurityHeaders:
+    """Adds security headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -399,7 +407,7 @@ class _Guarded:
 
 
 class _StaticAssets(StaticFiles):
-    """Style and script: the same for everybody, asked for again when they have changed."""
+    """Serves styles and scripts, which browsers revalidate."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -407,8 +415,8 @@ class _StaticAssets(StaticFiles):
         return response
 
 
-def _limited(receive: Receive, most: int) -> Receive:
-    """The same, but not more, and not forever: the longer the more may come."""
+def _limit_body(receive: Receive, most: int) -> Receive:
+    """Limit the size of a body and the time it may take, which grows with what has arrived."""
     size = 0
     until = asyncio.get_running_loop().time() + SECONDS * (1 if most <= MOST_FORM else _IMPORT_TIMES)
 
@@ -437,12 +445,12 @@ def _is_browser_id(text: str) -> bool:
 
 
 def _csrf_subject(browser: str, login: LoginSession | None) -> str:
-    """What the CSRF token of a form is made of: the browser and the login session, so that neither can be swapped."""
+    """Return what a CSRF token is bound to: the browser and the login session, so that neither can be swapped."""
     return f"{browser} {'' if login is None else login.nonce}"
 
 
 def _is_near(request: Request) -> bool:
-    """Whether the browser calls this very machine, where a cookie needs no encryption."""
+    """Return True if the browser runs on this machine, where a cookie needs no encryption."""
     host = request.url.hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -451,5 +459,5 @@ def _is_near(request: Request) -> bool:
 
 
 def _is_safe(request: Request) -> bool:
-    """Whether a cookie for encrypted connections would come back; a proxy may well have encrypted this one."""
+    """Return True if the browser would send a secure cookie back. A proxy may have encrypted this connection."""
     return _is_near(request) or request.url.scheme == "https" or "x-forwarded-proto" in request.headers

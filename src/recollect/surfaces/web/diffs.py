@@ -1,4 +1,4 @@
-"""What a change would do, shown before it is done: lines for a file, words for one value."""
+"""Diffs that preview a change: by line for a file, by word for one value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 400
 
 @dataclass(frozen=True)
 class WordRun:
-    """Some words that stayed, or did not."""
+    """Some words, changed or unchanged."""
 
     text: str
     changed: bool
@@ -23,14 +23,14 @@ Words = tuple[WordRun, ...]
 
 @dataclass(frozen=True)
 class DiffRow:
-    """A line of a comparison: "same", "gone", "new" or "gap", where lines that stayed are left out."""
+    """A line of a diff: "same", "gone", "new", or "gap" for unchanged lines that are left out."""
 
     kind: str
     words: Words
 
 
 def words_changed(before: str, after: str) -> tuple[Words, Words]:
-    """Two versions of a text, each with what the other has not."""
+    """Return two versions of a text, each with its changed words marked."""
     one, other = _split_words(before), _split_words(after)
     if len(one) + len(other) > _MOST:
         return (WordRun(before, True),), (WordRun(after, True),)
@@ -45,7 +45,7 @@ def words_changed(before: str, after: str) -> tuple[Words, Words]:
 
 
 def lines_changed(before: str, after: str) -> list[DiffRow]:
-    """Two versions of a file, line by line, with the words that changed; nothing if they are equal."""
+    """Return the diff of two versions of a file, with changed words marked; empty if they are equal."""
     one, other = before.splitlines(), after.splitlines()
     rows: list[DiffRow] = []
     groups = list(difflib.SequenceMatcher(None, one, other, autojunk=len(one) > 2000).get_grouped_opcodes(_CONTEXT))

@@ -1,5 +1,5 @@
-"""People around a person, as a drawing: the more is known of somebody, the stronger the line; thin ones join those who
-were somewhere together."""
+"""A drawing of the people around a person. Lines are stronger the more is known; thin lines connect people who share
+an episode."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _WIDE = 1.4
 _MOST_NAME, _MOST_ROLE = 15, 18
 _ONE_RING = 8
 _ABOVE, _BELOW = 50, 90
-"""The room that somebody takes with what is written below them."""
+"""The space for one person and the text below."""
 
 
 @dataclass
 class Relationship:
-    """Somebody, what they are to the person, and the records that speak of them."""
+    """A person, their relationship, and the records that mention them."""
 
     name: str
     role: str = ""
@@ -31,7 +31,7 @@ class Relationship:
 
 @dataclass(frozen=True)
 class GraphNode:
-    """Where somebody stands."""
+    """The position of a person."""
 
     name: str
     initial: str
@@ -44,7 +44,7 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class GraphLayout:
-    """A graph, laid out."""
+    """A graph with positions."""
 
     width: int
     height: float
@@ -55,7 +55,7 @@ class GraphLayout:
 
 
 def layout_graph(ties: Sequence[Relationship]) -> GraphLayout:
-    """Everybody in a ring, in turns nearer and farther if they are many, so that names do not touch."""
+    """Place everyone in a ring. If there are many, alternate between two distances, so that names do not overlap."""
     middle_x, dots = WIDTH / 2, []
     places = [_node_position(number, len(ties)) for number in range(len(ties))]
     middle_y = _ABOVE - min(y for _, y in places)
@@ -78,8 +78,7 @@ def layout_graph(ties: Sequence[Relationship]) -> GraphLayout:
 
 
 def _node_position(number: int, of: int) -> tuple[float, float]:
-    """Where somebody stands, seen from the middle."""
-    # two or four stand askew: no line ends in a name below
+    # rotate two or four, so that no line crosses a name below a dot
     angle = 2 * math.pi * (number + (0.5 if of in (2, 4) else 0)) / of - math.pi / 2
     far = _FAR if of <= _ONE_RING or number % 2 == 0 else _NEAR
     return _WIDE * far * math.cos(angle), far * math.sin(angle)

@@ -1,7 +1,7 @@
-"""Tells open pages that their memory changed, whoever changed it: by the number of the last journal entry, and by what
-MEMORY.md says, since a person may write there what becomes no record.
+"""Notifies open pages of changes to their memory, from any source. A change is a new journal entry, or another text of
+MEMORY.md, because not everything written there becomes a record.
 
-A memory is looked at once for all pages that show it, and less often the longer nothing happens to it.
+Each memory is polled once for all pages that show it, and less often the longer nothing happens.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ LOGGER = logging.getLogger("recollect.web")
 
 _SECONDS = 1.0
 _QUIET = 60
-"""After so many looks without a change, a memory is looked at three times less often."""
+"""After this many polls without a change, a memory is polled three times less often."""
 _BEAT = 15.0
-"""After so many seconds without a change something is sent anyway: it keeps proxies from hanging up."""
+"""The interval of heartbeats in seconds, which keep proxies from closing the connection."""
 _MOST_EACH = 12
 _HELLO = b"retry: 3000\n\n:" + b" " * 2048 + b"\n\n"
-"""How soon to come back, and enough to fill what a proxy may hold back at first."""
+"""The retry interval for browsers, and padding to fill the buffers of proxies."""
 
 
 class Live:
@@ -36,19 +36,19 @@ class Live:
         self._app = app
         self._seconds = seconds
         self._beat = beat
-        self._watched: dict[str, _Watch] = {}
+        self._watched: dict[str, _MemoryWatch] = {}
 
     def has_room(self, user: str) -> bool:
-        """Whether another page may be told."""
+        """Return True if another page may subscribe."""
         return user not in self._watched or len(self._watched[user].pages) < _MOST_EACH
 
     async def stream(self, user: str, seen: int, is_welcome: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
-        """Server-sent events for one page that showed everything up to ``seen``."""
+        """Yield server-sent events for a page that shows everything up to ``seen``."""
         if not self.has_room(user):
-            return  # many came at once
+            return  # many connected at once
         watch = self._watched.get(user)
         if watch is None:
-            watch = self._watched[user] = _Watch(user, self)
+            watch = self._watched[user] = _MemoryWatch(user, self)
         news = watch.join()
         now = asyncio.get_running_loop().time
         due = now() + self._beat
@@ -73,68 +73,68 @@ class Live:
             watch.leave(news)
 
     def close(self) -> None:
-        """End all streams, so that a server can stop. Called in the event loop."""
+        """End all streams, so that the server can stop. Call it in the event loop."""
         for watch in list(self._watched.values()):
             watch.end()
 
-    async def look(self, user: str) -> _Look:
-        """The last change of a memory."""
+    async def look(self, user: str) -> _MemorySnapshot:
+        """Return the current state of a memory."""
         return await in_thread(user, self._last, user)
 
     def pause(self, quiet: int) -> float:
-        """How long to wait before the next look, after so many that showed nothing new."""
+        """Return how long to wait after ``quiet`` polls without a change."""
         return self._seconds * (3 if quiet >= _QUIET else 1)
 
-    def forget(self, watch: _Watch) -> None:
-        """Nobody needs this one any more."""
+    def forget(self, watch: _MemoryWatch) -> None:
+        """Remove a watch without pages."""
         if self._watched.get(watch.user) is watch:
             del self._watched[watch.user]
 
-    def _last(self, user: str) -> _Look:
+    def _last(self, user: str) -> _MemorySnapshot:
         memory = self._app.user(user)
         last = memory.history(limit=1)
         text = hashlib.blake2b(memory.show().encode("utf-8", "replace"), digest_size=16).digest()
         if not last:
-            return _Look(0, "", text)
+            return _MemorySnapshot(0, "", text)
         record = last[-1].after or last[-1].before
-        return _Look(last[-1].seq, f"{last[-1].op} {record.kind if record else ''}".strip(), text)
+        return _MemorySnapshot(last[-1].seq, f"{last[-1].op} {record.kind if record else ''}".strip(), text)
 
 
-class _Look(NamedTuple):
-    """How a memory was: the number of its last change, what that was, and what tells its MEMORY.md from another."""
+class _MemorySnapshot(NamedTuple):
+    """The state of a memory: the number and kind of its last change, and a hash of its MEMORY.md."""
 
     seq: int
     what: str
     text: bytes
 
 
-class _Watch:
-    """One memory, looked at for all of its open pages, as long as there are any."""
+class _MemoryWatch:
+    """Polls one memory for all of its open pages."""
 
     def __init__(self, user: str, live: Live) -> None:
         self.user = user
         self.pages: set[asyncio.Event] = set()
-        self.last: _Look | None = None
+        self.last: _MemorySnapshot | None = None
         self.ended = False
         self._live = live
         self._hurry = asyncio.Event()
         self._looking = asyncio.create_task(self._look())
 
     def join(self) -> asyncio.Event:
-        """Another page, which is told when the memory was looked at. It does not have to wait for its turn."""
+        """Add a page and return the event that is set after each poll. The next poll happens at once."""
         news = asyncio.Event()
         self.pages.add(news)
         self._hurry.set()
         return news
 
     def leave(self, news: asyncio.Event) -> None:
-        """A page less."""
+        """Remove a page."""
         self.pages.discard(news)
         if not self.pages:
             self.end()
 
     def end(self) -> None:
-        """Send all pages away; they come back by themselves if they are still there."""
+        """Disconnect all pages; open ones reconnect by themselves."""
         self.ended = True
         self._live.forget(self)
         self._looking.cancel()
@@ -156,7 +156,7 @@ class _Watch:
         except RecollectError:
             self.end()
         except Exception as error:  # the outermost handler of this task: its message may quote a memory
-            LOGGER.error("a memory could not be watched: %s", type(error).__name__)
+            LOGGER.error("cannot watch a memory: %s", type(error).__name__)
             self.end()
 
     def _tell(self) -> None:

@@ -1,6 +1,6 @@
-"""What an operator sees: how many users there are, how the tools do, and what waits. Never what anybody remembers.
+"""The operators' pages: users, metrics and the queue, but never the content of a memory.
 
-Operators see their own tenant only. They can erase a user who asks for it, and mend the queue.
+Operators see only their own tenant. They can erase a user on request, and retry or drop failed jobs.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from recollect.work.contract import Job
 
 SPANS = (1, 7, 30, 90)
 USERS = 50
-"""How many are on a page."""
+"""The number of users on a page."""
 LETTERS = 100
 SECONDS = 2.0
-"""How long a page waits for many users to be counted; the next time it is opened, more of them are."""
+"""The time a page spends on counting users. The next request continues."""
 _MOST_BARS = 12
 _ENOUGH = 0.9
 """The share of calls that should succeed."""
-_KEPT = "From being put, or due if put for later, to being done. Done jobs are kept for a day."
+_KEPT = "From when a job was queued (or due) until it was done. Done jobs are kept for a day."
 
 
-def dashboard_view(asked: WebRequest) -> Response:
-    """How the tools were used, how well and how fast."""
-    days = asked.number("days", 7, SPANS[-1])
+def dashboard_view(request: WebRequest) -> Response:
+    """Show usage metrics: calls, success rate, latency."""
+    days = request.number("days", 7, SPANS[-1])
     days = days if days in SPANS else 7
-    found = asked.app.metrics(days=days, tenant=asked.login.tenant, seconds=SECONDS)
+    found = request.app.metrics(days=days, tenant=request.login.tenant, seconds=SECONDS)
     return render_page(
-        asked,
+        request,
         "dashboard.html",
         spans=SPANS,
         days=days,
@@ -48,66 +48,65 @@ def dashboard_view(asked: WebRequest) -> Response:
     )
 
 
-def users_view(asked: WebRequest) -> Response:
-    """A part of the users of the tenant, with how much is kept."""
-    tenant, begins, after = asked.login.tenant, asked.query.get("q", ""), asked.query.get("after", "")
+def users_view(request: WebRequest) -> Response:
+    """List users of the tenant with the size of their memories."""
+    tenant, begins, after = request.login.tenant, request.query.get("q", ""), request.query.get("after", "")
     behind = stored_id(tenant, after) if after else ""
-    some = asked.app.users(tenant=tenant, begins=begins, after=behind, limit=USERS + 1)
+    some = request.app.users(tenant=tenant, begins=begins, after=behind, limit=USERS + 1)
     found = list(users_of(tenant, some))
     return render_page(
-        asked,
+        request,
         "users.html",
-        rows=[(local, *_user_summary(asked, stored)) for local, stored in found[:USERS]],
+        rows=[(local, *_user_summary(request, stored)) for local, stored in found[:USERS]],
         begins=begins,
         after=after,
         more=found[USERS - 1][0] if len(found) > USERS else None,
     )
 
 
-def confirm_erase_user_view(asked: WebRequest) -> Response:
-    """Ask whether somebody is to be erased, and who."""
-    local = asked.query.get("user", "")
-    counts, mode, _ = _user_summary(asked, _require_user(asked, local))
-    return render_page(asked, "erase_user.html", local=local, counts=counts, whether=mode)
+def confirm_erase_user_view(request: WebRequest) -> Response:
+    """Ask for confirmation before a user is erased."""
+    local = request.query.get("user", "")
+    counts, mode, _ = _user_summary(request, _require_user(request, local))
+    return render_page(request, "erase_user.html", local=local, counts=counts, whether=mode)
 
 
-def erase_user_view(asked: WebRequest) -> Response:
-    """Remove a user everywhere, if it was said twice who, and show the receipt."""
-    local = asked.field("user")
-    stored = _require_user(asked, local)
-    if asked.form.get("typed", "") != local:
-        raise InvalidInputError("typed", "must be the id of the user, exactly as it is shown; nothing was erased")
-    return render_page(asked, "erased_user.html", local=local, receipt=asked.app.erase_user(stored))
+def erase_user_view(request: WebRequest) -> Response:
+    """Erase a user if the typed id matches, and show the receipt."""
+    local = request.field("user")
+    stored = _require_user(request, local)
+    if request.form.get("typed", "") != local:
+        raise InvalidInputError("typed", "must be the user's id exactly as shown; nothing was erased")
+    return render_page(request, "erased_user.html", local=local, receipt=request.app.erase_user(stored))
 
 
-def queue_view(asked: WebRequest) -> Response:
-    """What waits, how long things took, and what was given up."""
-    with asked.app.queue() as waiting:
-        found = waiting.metrics(asked.login.tenant)
-        dead = waiting.dead(tenant=asked.login.tenant, limit=LETTERS)
-    letters = [(job, local) for job in dead if (local := _local_user(asked, job)) is not None]
+def queue_view(request: WebRequest) -> Response:
+    """Show the queue: waiting jobs, completion times, failed jobs."""
+    with request.app.queue() as waiting:
+        found = waiting.metrics(request.login.tenant)
+        dead = waiting.dead(tenant=request.login.tenant, limit=LETTERS)
+    letters = [(job, local) for job in dead if (local := _local_user(request, job)) is not None]
     took = _histogram(found.completion, "Time until done", "Jobs", _KEPT)
     return render_page(
-        asked, "queue.html", queue=found, letters=letters, lasting=charts.format_duration, completion=took
+        request, "queue.html", queue=found, letters=letters, lasting=charts.format_duration, completion=took
     )
 
 
-def dead_letter_view(asked: WebRequest) -> Response:
-    """Begin a job anew, or remove it."""
-    name, retry = asked.path["id"], asked.form.get("do") == "retry"
-    with asked.app.queue() as waiting:
+def dead_letter_view(request: WebRequest) -> Response:
+    """Retry or remove a failed job."""
+    name, retry = request.path["id"], request.form.get("do") == "retry"
+    with request.app.queue() as waiting:
         job = waiting.job(name)
-        if job is None or job.state != "dead" or _local_user(asked, job) is None:
-            raise NotFoundError("There is no such dead letter; perhaps it was retried already.")
+        if job is None or job.state != "dead" or _local_user(request, job) is None:
+            raise NotFoundError("This dead letter does not exist; it may have been retried already.")
         if retry:
             waiting.retry(name)
         else:
             waiting.drop(name)
-    return redirect_with_notice(asked, "operator/queue", "retried" if retry else "dropped")
+    return redirect_with_notice(request, "operator/queue", "retried" if retry else "dropped")
 
 
 def _charts(found: UsageMetrics) -> dict[str, Any]:
-    """The charts, where there is something to draw."""
     success = found.success
     gauge = None if success is None else charts.gauge_chart(success, f"{success:.1%} succeeded", enough=_ENOUGH)
     return {
@@ -178,15 +177,13 @@ def _format_latency(milliseconds: float | None) -> str:
 
 
 def _churn(found: UsageMetrics) -> str:
-    """Updates for each time something was forgotten."""
     if not found.forgets:
         return "no forgets" if found.updates else "—"
     return f"{found.updates / found.forgets:.1f} : 1"
 
 
-def _user_summary(asked: WebRequest, stored: str) -> tuple[dict[str, int] | None, str, datetime | None]:
-    """How much is kept of somebody, whether memory is on, and the last change."""
-    memory = asked.app.user(stored)
+def _user_summary(request: WebRequest, stored: str) -> tuple[dict[str, int] | None, str, datetime | None]:
+    memory = request.app.user(stored)
     try:
         last = memory.history(limit=1)
         return memory.count(), memory.mode, last[-1].at if last else None
@@ -194,16 +191,16 @@ def _user_summary(asked: WebRequest, stored: str) -> tuple[dict[str, int] | None
         return None, "cannot be read", None
 
 
-def _require_user(asked: WebRequest, local: str) -> str:
-    stored = stored_id(asked.login.tenant, local)
-    if not asked.app.user(stored).exists:
-        raise NotFoundError("There is no such user.")
+def _require_user(request: WebRequest, local: str) -> str:
+    stored = stored_id(request.login.tenant, local)
+    if not request.app.user(stored).exists:
+        raise NotFoundError("This user does not exist.")
     return stored
 
 
-def _local_user(asked: WebRequest, job: Job) -> str | None:
-    """Whose job it is, as the operator's tenant knows them; None if it is none of theirs."""
-    tenant = asked.login.tenant
+def _local_user(request: WebRequest, job: Job) -> str | None:
+    """Return the user of a job within the operator's tenant; None if it belongs to another tenant."""
+    tenant = request.login.tenant
     if not job.user_id:
         return "everyone" if tenant == DEFAULT_TENANT else None
     return local_id(tenant, job.user_id)

@@ -1,4 +1,4 @@
-"""Templates filled in: what a request asks, and the page that answers it. Everything in a page is escaped."""
+"""Requests and the rendering of templates. Everything in a page is escaped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PERSONAL = (
             ("working", "Working memory"),
         ),
     ),
-    ("What happened", (("timeline", "Timeline"), ("runs", "Runs"), ("duplicates", "Duplicates"))),
+    ("History", (("timeline", "Timeline"), ("runs", "Runs"), ("duplicates", "Duplicates"))),
     ("", (("settings", "Settings"),)),
 )
 """The pages of a person, in groups."""
@@ -44,25 +44,25 @@ OPERATING = (("operator", "Dashboard"), ("operator/users", "Users"), ("operator/
 DONE = {
     "saved": "Saved.",
     "changed": "Changed.",
-    "pinned": "Pinned: it stays in MEMORY.md whatever happens.",
+    "pinned": "Pinned: it always stays in MEMORY.md.",
     "unpinned": "No longer pinned.",
-    "forgotten": "Forgotten: out of recall, kept in the journal.",
+    "forgotten": "Forgotten. You can undo this.",
     "undone": "Undone.",
     "merged": "Merged into one.",
-    "paused": "Paused: nothing more is stored until you resume.",
-    "incognito": "Incognito: nothing is stored and nothing recalled until you resume.",
+    "paused": "Paused: nothing is stored until you resume.",
+    "incognito": "Incognito: nothing is stored or used until you resume.",
     "on": "Memory is on again.",
-    "consent": "Your consents are as you chose.",
+    "consent": "Your consents are saved.",
     "remembered": "Remembered.",
-    "noted": "Not sure enough to be durable: it went to today's note.",
-    "retried": "It begins anew.",
+    "noted": "Not certain enough for MEMORY.md: it was added to today's note.",
+    "retried": "Queued again.",
     "dropped": "Removed from the queue.",
 }
-"""What a page says after a change; in an address stands only the word."""
+"""The messages after a change, by the word in the address."""
 
 _PLACES = "|".join(path for _, rows in PERSONAL for path, _ in rows if path)
 _BACK = re.compile(rf"(|{_PLACES}|(record|runs)/[\w-]{{1,80}}|daily/\d{{4}}-\d\d-\d\d)", re.ASCII)
-"""The pages that somebody may be sent back to after a change."""
+"""The pages to which a form may redirect after a change."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class WebRequest:
     app: Recollect
     login: LoginSession
     base: str
-    """Where the console is mounted: "" or such as "/console"."""
+    """The path where the console is mounted, such as "/console"."""
     here: str
     """The path below it."""
     csrf_token: str
-    """What the forms of the page must carry to count."""
+    """The CSRF token for the forms of the page."""
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
     path: Mapping[str, str] = field(default_factory=dict)
@@ -84,35 +84,35 @@ class WebRequest:
 
     @property
     def memory(self) -> Memory:
-        """The user's own memory; there is no way to another one."""
+        """The user's own memory; no other is accessible."""
         if self.login.user is None:
-            raise NotFoundError("You are here as an operator, and have no memory of your own.")
+            raise NotFoundError("You are logged in as an operator and have no memory of your own.")
         return self.app.user(self.login.user)
 
     @property
-    def known(self) -> Memory:
-        """The same, which must exist: what fails creates nothing."""
+    def existing_memory(self) -> Memory:
+        """The visitor's memory, which must exist, so that failing requests create nothing."""
         if not self.memory.exists:
             raise NotFoundError("Nothing is remembered yet.")
         return self.memory
 
     @property
     def may_write(self) -> bool:
-        """Whether the user may change anything, or only look."""
+        """True if the user may change anything."""
         return self.login.may_write
 
     def back(self, default: str) -> str:
-        """The page from which the form was sent, if it is one of ours."""
+        """Return the page from which the form was sent, if it is one of ours."""
         wanted = self.form.get("back", default)
         return wanted if _BACK.fullmatch(wanted) else default
 
     def number(self, name: str, default: int, most: int) -> int:
-        """A whole number of the address."""
+        """Return an integer from the query."""
         text = self.query.get(name, "")
         return min(max(int(text), 1), most) if text.isascii() and text.isdigit() and len(text) < 10 else default
 
     def field(self, name: str) -> str:
-        """A field of the form that must be there."""
+        """Return a required field of the form."""
         if name not in self.form:
             raise InvalidInputError(name, "is missing")
         return self.form[name]
@@ -137,27 +137,27 @@ def _environment() -> Environment:
     return made
 
 
-def render_page(asked: WebRequest, template: str, *, status: int = 200, **values: Any) -> Response:
-    """A page of the console, with its frame."""
-    login = asked.login
-    last = [] if login.user is None else asked.memory.history(limit=1)
-    undo = asked.query.get("undo", "") if asked.may_write else ""
+def render_page(request: WebRequest, template: str, *, status: int = 200, **values: Any) -> Response:
+    """Return a page of the console with its frame."""
+    login = request.login
+    last = [] if login.user is None else request.memory.history(limit=1)
+    undo = request.query.get("undo", "") if request.may_write else ""
     if not last or undo not in (str(last[-1].seq), last[-1].run):
-        undo = ""  # an address cannot offer to take back anything but what was just done
+        undo = ""  # a crafted address must not offer to undo anything but the last change
     text = _TEMPLATES.get_template(template).render(
-        asked=asked,
-        base=asked.base,
-        here=asked.here,
-        csrf_token=asked.csrf_token if asked.may_write else "",  # without it a page has no forms
-        leaving=asked.csrf_token,
+        request=request,
+        base=request.base,
+        here=request.here,
+        csrf_token=request.csrf_token if request.may_write else "",  # without it, the page shows no forms
+        leaving=request.csrf_token,
         login=login,
         personal=PERSONAL if login.user is not None else (),
         operating=OPERATING if login.operator else (),
-        mode="on" if login.user is None else asked.memory.mode,
+        mode="on" if login.user is None else request.memory.mode,
         last=last[-1] if last else None,
-        is_example=login.user is not None and is_example(asked.memory),
-        notices=[] if login.user is None else asked.memory.notices(),
-        done=DONE.get(asked.query.get("done", ""), ""),
+        is_example=login.user is not None and is_example(request.memory),
+        notices=[] if login.user is None else request.memory.notices(),
+        done=DONE.get(request.query.get("done", ""), ""),
         undo_target=undo,
         **values,
     )
@@ -165,24 +165,30 @@ def render_page(asked: WebRequest, template: str, *, status: int = 200, **values
 
 
 def render_anonymous_page(template: str, *, base: str, csrf_token: str, status: int = 200, **values: Any) -> Response:
-    """A page for somebody who is not known."""
+    """Return a page for a visitor who is not logged in."""
     return HTMLResponse(_TEMPLATES.get_template(template).render(base=base, csrf_token=csrf_token, **values), status)
 
 
 def redirect_with_notice(
-    asked: WebRequest, path: str, done: str, undo: int | str | None = None, *, notices: Sequence[str] = (), at: str = ""
+    request: WebRequest,
+    path: str,
+    done: str,
+    undo: int | str | None = None,
+    *,
+    notices: Sequence[str] = (),
+    at: str = "",
 ) -> Response:
-    """After a change: to a page that tells of it, and how to take it back. If there is more to tell, that first.
+    """Redirect after a change to a page that confirms it and offers undo. Notices are shown first.
 
     ``at`` is the part of the page to show."""
     if notices:
-        return render_page(asked, "noticed.html", said=DONE[done], more=notices, path=path)
+        return render_page(request, "noticed.html", said=DONE[done], more=notices, path=path)
     told = {"done": done} | ({} if undo is None else {"undo": str(undo)})
-    return RedirectResponse(f"{asked.base}/{path}?{urlencode(told)}{f'#{at}' if at else ''}", 303)
+    return RedirectResponse(f"{request.base}/{path}?{urlencode(told)}{f'#{at}' if at else ''}", 303)
 
 
 def highlight(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
-    """A text, escaped, with the words that were found in it marked."""
+    """Return a text, escaped, with the matched words highlighted."""
     parts, here = [], 0
     for begin, end in spans:
         parts += [escape(text[here:begin]), Markup("<mark>"), escape(text[begin:end]), Markup("</mark>")]
@@ -191,7 +197,7 @@ def highlight(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
 
 
 def _time_tag(when: datetime, form: str, shape: str) -> Markup:
-    """A time in UTC; where scripts run, it becomes the viewer's own, in the same form."""
+    """Return a time in UTC, which scripts convert to the viewer's time zone."""
     said = f"{when:%-d %b %Y, %H:%M} UTC"
     return Markup('<time datetime="{}" data-form="{}" title="{}">{}</time>').format(
         when.isoformat(timespec="seconds"), form, said, f"{when:{shape}}"

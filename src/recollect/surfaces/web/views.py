@@ -1,4 +1,4 @@
-"""What a person sees of their memory: the file, one record, what is found, what happened. Changes nothing."""
+"""The pages that show a memory: the file, records, search, history. They change nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recollect.document.memory_md import Document, Item
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, Episode, ExtractionRun, Fact, JournalEntry, Record
-from recollect.search.highlight import excerpt, marks
+from recollect.search.highlight import excerpt, match_spans
 from recollect.surfaces.web.diffs import Words, words_changed
 from recollect.surfaces.web.graph import MOST_DRAWN, Relationship, layout_graph
 from recollect.surfaces.web.rendering import WebRequest, render_page
@@ -21,11 +21,11 @@ from recollect.times import parse_day
 
 _PAGE = 100
 _FEW = 30
-"""How many runs or conversations are on a page."""
+"""The number of runs or conversations on a page."""
 _MOST_LOOKED_AT = 5000
-"""How many entries are looked at for one page, if few of them are to be shown."""
+"""The maximum number of entries to read for one page, if few of them are shown."""
 _LAST = 50
-"""What happened before these changes of a record can hardly be undone any more."""
+"""Changes before one of these can no longer be undone."""
 
 _KINDS = {
     "fact": ("", "fact", "facts"),
@@ -36,7 +36,7 @@ _KINDS = {
     "observation": ("observations", "observation", "observations"),
     "scratch": ("working", "working value", "working values"),
 }
-"""Where records of a kind are shown, and what one and many of them are called."""
+"""The page of each kind, and its name in singular and plural."""
 _LEARNED = ("fact", "observation", "episode", "note", "daily")
 
 OPS = {
@@ -56,13 +56,13 @@ OPS = {
     "consent": "Consented",
     "withdraw": "Withdrew consent",
     "import": "Imported",
-    "restore": "Brought back",
+    "restore": "Restored",
 }
 
 
 @dataclass(frozen=True)
 class FileLine:
-    """One thing MEMORY.md says, and the fact that holds it, if there is one."""
+    """A line of MEMORY.md and its fact, if there is one."""
 
     item: Item
     fact: Fact | None
@@ -70,7 +70,7 @@ class FileLine:
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """A journal entry as it is shown."""
+    """A journal entry for display."""
 
     entry: JournalEntry
     said: str
@@ -82,18 +82,18 @@ class TimelineEvent:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What was done together: its last changes, and how learning went if that is what it was."""
+    """A run: its last changes, and the extraction if it was one."""
 
     id: str
     events: list[TimelineEvent]
     is_more: bool
-    """Whether there are others before these."""
+    """True if there are earlier changes."""
     learned: ExtractionRun | None
 
 
-def memory_view(asked: WebRequest) -> Response:
-    """MEMORY.md, section by section."""
-    mine = asked.memory
+def memory_view(request: WebRequest) -> Response:
+    """Show MEMORY.md by section."""
+    mine = request.memory
     text = mine.show()
     facts = [fact for fact in mine.read(kind="fact") if isinstance(fact, Fact)]
     in_file: dict[tuple[str | None, str], list[Fact]] = {}
@@ -105,70 +105,70 @@ def memory_view(asked: WebRequest) -> Response:
         known = in_file.get((item.key, _squeeze_spaces(item.content)), [])
         sections.setdefault(item.section, []).append(FileLine(item, known.pop(0) if known else None))
     archived = [fact for fact in facts if fact.tier == "archive"]
-    return render_page(asked, "memory.html", sections=sections, archived=archived, counts=mine.count(), kinds=_KINDS)
+    return render_page(request, "memory.html", sections=sections, archived=archived, counts=mine.count(), kinds=_KINDS)
 
 
 def _squeeze_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def record_view(asked: WebRequest) -> Response:
-    """One record: what it says, why it is known, what happened to it."""
-    mine = asked.memory
-    why = mine.why(asked.path["id"])
+def record_view(request: WebRequest) -> Response:
+    """Show one record: its text, its origin, its history."""
+    mine = request.memory
+    why = mine.why(request.path["id"])
     found = why.record
-    supports = [message for name in found.messages[:20] if (message := _find_record(asked, name)) is not None]
-    successor = _find_record(asked, found.superseded_by) if found.superseded_by else None
+    supports = [message for name in found.messages[:20] if (message := _find_record(request, name)) is not None]
+    successor = _find_record(request, found.superseded_by) if found.superseded_by else None
     return render_page(
-        asked,
+        request,
         "record.html",
         record=found,
-        why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest in its own way
+        why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest separately
         events=timeline_events(why.entries)[::-1],
         supports=supports,
         successor=successor,
     )
 
 
-def _find_record(asked: WebRequest, ref: str) -> Record | None:
+def _find_record(request: WebRequest, ref: str) -> Record | None:
     try:
-        return asked.memory.why(ref).record
+        return request.memory.why(ref).record
     except (NotFoundError, InvalidInputError):
         return None
 
 
-def search_view(asked: WebRequest) -> Response:
-    """What was found, with the reasons marked in it."""
-    query = asked.query.get("q", "").strip()
-    conversation = asked.query.get("conversation") == "1"
-    found = asked.memory.search(query, limit=30, include_conversation=conversation) if query else None
+def search_view(request: WebRequest) -> Response:
+    """Show search results with the matches highlighted."""
+    query = request.query.get("q", "").strip()
+    conversation = request.query.get("conversation") == "1"
+    found = request.memory.search(query, limit=30, include_conversation=conversation) if query else None
     shown = []
     for hit in found or ():
         text = hit.passage or hit.record.text
-        shown.append((hit, *excerpt(text, marks(text, query), 320)))
-    return render_page(asked, "search.html", q=query, conversation=conversation, found=found, shown=shown)
+        shown.append((hit, *excerpt(text, match_spans(text, query), 320)))
+    return render_page(request, "search.html", q=query, conversation=conversation, found=found, shown=shown)
 
 
-def timeline_view(asked: WebRequest) -> Response:
-    """The journal, the latest first, page by page."""
-    mine, before = asked.memory, asked.number("before", 0, 10**9) or None
-    conversation = asked.query.get("conversation") == "1"
+def timeline_view(request: WebRequest) -> Response:
+    """Show the journal, latest first."""
+    mine, before = request.memory, request.number("before", 0, 10**9) or None
+    conversation = request.query.get("conversation") == "1"
 
     def is_shown(entry: JournalEntry) -> bool:
         record = entry.after or entry.before
-        return conversation or record is None or record.kind != "message"  # or talk would leave no room for changes
+        return conversation or record is None or record.kind != "message"  # messages would crowd out the changes
 
     entries, left, earlier = _walk_back(mine, before, is_shown, _PAGE)
     events = timeline_events(entries, _later_entries(mine, entries) if before else ())[::-1]
     return render_page(
-        asked, "timeline.html", events=events, left=left, earlier=earlier, before=before, conversation=conversation
+        request, "timeline.html", events=events, left=left, earlier=earlier, before=before, conversation=conversation
     )
 
 
 def _walk_back(
     mine: Memory, before: int | None, is_shown: Callable[[JournalEntry], bool], enough: int
 ) -> tuple[list[JournalEntry], int, int | None]:
-    """Entries to show that came before one, oldest first; how many were passed by; and before which to go on."""
+    """Return the entries to show before one, oldest first; the number skipped; and where the next page starts."""
     found: list[JournalEntry] = []
     looked_at = 0
     while looked_at < _MOST_LOOKED_AT and (some := mine.history(before=before, limit=2 * _PAGE)):
@@ -182,95 +182,94 @@ def _walk_back(
 
 
 def _later_entries(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-    """What happened last to the records of these entries."""
     found: list[JournalEntry] = []
     for name in {entry.record_id for entry in entries if entry.after is not None and not entry.erased}:
         found += mine.history(name, limit=_LAST)
     return found
 
 
-def daily_view(asked: WebRequest) -> Response:
-    """The daily note of a day, and which others there are."""
-    mine = asked.memory
+def daily_view(request: WebRequest) -> Response:
+    """Show a daily note and the list of days."""
+    mine = request.memory
     today = mine.clock().date()
-    day = parse_day("day", asked.path["day"]) if "day" in asked.path else today
+    day = parse_day("day", request.path["day"]) if "day" in request.path else today
     entries = [one for one in mine.read(kind="daily") if isinstance(one, DailyEntry)]
     days = sorted({entry.day for entry in entries} | {today}, reverse=True)
     sections: dict[str, list[DailyEntry]] = {}
     for entry in entries:
         if entry.day == day:
             sections.setdefault(entry.section, []).append(entry)
-    return render_page(asked, "daily.html", day=day, days=days, sections=sections, today=today)
+    return render_page(request, "daily.html", day=day, days=days, sections=sections, today=today)
 
 
 def records_view(kind: str, title: str, about: str, empty: str) -> Callable[[WebRequest], Response]:
-    """A page of all records of a kind, the latest first; ``empty`` says how to come by one."""
+    """Return a page that lists records of a kind, latest first. ``empty`` says how to get the first one."""
 
-    def listed(asked: WebRequest) -> Response:
-        start = asked.number("from", 1, 1_000_000) - 1
-        found = asked.memory.read(kind=kind, newest_first=True, limit=_PAGE + 1, offset=start)
+    def listed(request: WebRequest) -> Response:
+        start = request.number("from", 1, 1_000_000) - 1
+        found = request.memory.read(kind=kind, newest_first=True, limit=_PAGE + 1, offset=start)
         more = start + _PAGE + 1 if len(found) > _PAGE else None
         said: dict[str, Any] = {"kind": kind, "title": title, "about": about, "empty": empty}
-        return render_page(asked, "records.html", records=found[:_PAGE], more=more, **said)
+        return render_page(request, "records.html", records=found[:_PAGE], more=more, **said)
 
     return listed
 
 
-def conversations_view(asked: WebRequest) -> Response:
-    """The conversations whose messages are kept, each with how it began."""
-    mine = asked.memory
-    start = asked.number("from", 1, 1_000_000) - 1
+def conversations_view(request: WebRequest) -> Response:
+    """List stored conversations with their first messages."""
+    mine = request.memory
+    start = request.number("from", 1, 1_000_000) - 1
     found = mine.sessions(limit=_FEW + 1, offset=start)
     talks = [(one, mine.read(kind="message", session=one.id, limit=1)) for one in found[:_FEW]]
     more = start + _FEW + 1 if len(found) > _FEW else None
-    return render_page(asked, "conversations.html", talks=talks, more=more)
+    return render_page(request, "conversations.html", talks=talks, more=more)
 
 
-def conversation_view(asked: WebRequest) -> Response:
-    """What was said in a conversation, and what is known from it."""
-    mine, name = asked.memory, asked.query.get("id", "")
-    start = asked.number("from", 1, 1_000_000) - 1
+def conversation_view(request: WebRequest) -> Response:
+    """Show a conversation and the records derived from it."""
+    mine, name = request.memory, request.query.get("id", "")
+    start = request.number("from", 1, 1_000_000) - 1
     messages = mine.read(kind="message", session=name, limit=_PAGE + 1, offset=start) if name else []
     learned = [one for kind in _LEARNED for one in mine.read(kind=kind, session=name, limit=_PAGE)] if name else []
     if not messages and not learned:
-        raise NotFoundError("There is no such conversation, or it is not kept any more.")
+        raise NotFoundError("This conversation does not exist or is no longer stored.")
     more = start + _PAGE + 1 if len(messages) > _PAGE else None
-    return render_page(asked, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
+    return render_page(request, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
 
 
-def scratch_view(asked: WebRequest) -> Response:
-    """What agents keep in mind for the moment."""
-    return render_page(asked, "working.html", items=asked.memory.read(kind="scratch", newest_first=True, limit=500))
+def scratch_view(request: WebRequest) -> Response:
+    """Show the working memory of agents."""
+    return render_page(request, "working.html", items=request.memory.read(kind="scratch", newest_first=True, limit=500))
 
 
-def people_view(asked: WebRequest) -> Response:
-    """Who is in the memory: relationships, and who took part in episodes."""
+def people_view(request: WebRequest) -> Response:
+    """Show people: relationships and participants of episodes."""
     ties: dict[str, Relationship] = {}
-    myself = ("user", asked.memory.user_id.rpartition("/")[2].casefold())
-    for fact in asked.memory.read(kind="fact", type="relationship"):
+    myself = ("user", request.memory.user_id.rpartition("/")[2].casefold())
+    for fact in request.memory.read(kind="fact", type="relationship"):
         role, name = (getattr(fact, "label", None) or fact.key or "").replace("_", " "), fact.content
-        if name[:1].islower() and role[:1].isupper():  # "Inês: daughter", and not "Daughter: Inês"
+        if name[:1].islower() and role[:1].isupper():  # "Inês: daughter" instead of "Daughter: Inês"
             role, name = name, role
         _tie(ties, name, role, fact)
-    for episode in asked.memory.read(kind="episode"):
+    for episode in request.memory.read(kind="episode"):
         for name in episode.participants if isinstance(episode, Episode) else ():
             if name.casefold() not in myself:
                 _tie(ties, name, "", episode)
     found = sorted(ties.values(), key=lambda tie: (-len(tie.records), tie.name.casefold()))
-    return render_page(asked, "people.html", ties=found, drawing=layout_graph(found[:MOST_DRAWN]) if found else None)
+    return render_page(request, "people.html", ties=found, drawing=layout_graph(found[:MOST_DRAWN]) if found else None)
 
 
 def _tie(ties: dict[str, Relationship], name: str, role: str, record: Record) -> None:
-    """Add to what is known of somebody: under the same name, or one that begins with it, as in "Milo, 6"."""
+    """Add a record to a person's tie: the same name, or one that begins with it, as in "Milo, 6"."""
     short = name.split(",")[0].split(" from ")[0].strip() or name
     tie = ties.setdefault(short.casefold(), Relationship(short))
     tie.role = tie.role or role
     tie.records.append(record)
 
 
-def runs_view(asked: WebRequest) -> Response:
-    """What was done together, and can be undone together, the latest first."""
-    mine, before = asked.memory, asked.number("before", 0, 10**9) or None
+def runs_view(request: WebRequest) -> Response:
+    """List runs, latest first."""
+    mine, before = request.memory, request.number("before", 0, 10**9) or None
     learned = {run.id: run for run in mine.runs(limit=500)}
     seen: set[str] = set()
 
@@ -278,22 +277,22 @@ def runs_view(asked: WebRequest) -> Response:
         is_new = entry.run is not None and entry.run not in seen
         if entry.run is not None:
             seen.add(entry.run)
-        # one that went on after this page began is on a later one
+        # a run with entries after this page begins is on a newer page
         return is_new and (before is None or mine.history(run=entry.run, limit=1)[0].seq < before)
 
     entries, _, earlier = _walk_back(mine, before, is_last, _FEW)
     shown = [_run_summary(mine, entry.run or "", learned, 20) for entry in reversed(entries)]
     silent = [run for run in learned.values() if before is None and not mine.history(run=run.id, limit=1)]
-    return render_page(asked, "runs.html", runs=shown, silent=silent, earlier=earlier, before=before)
+    return render_page(request, "runs.html", runs=shown, silent=silent, earlier=earlier, before=before)
 
 
-def run_view(asked: WebRequest) -> Response:
-    """One run with its changes."""
-    mine, name = asked.memory, asked.path["run"]
+def run_view(request: WebRequest) -> Response:
+    """Show one run with its changes."""
+    mine, name = request.memory, request.path["run"]
     shown = _run_summary(mine, name, {run.id: run for run in mine.runs(limit=500)}, 500)
     if not shown.events:
-        raise NotFoundError("There is no such run.")
-    return render_page(asked, "run.html", run=shown)
+        raise NotFoundError("This run does not exist.")
+    return render_page(request, "run.html", run=shown)
 
 
 def _run_summary(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], most: int) -> RunSummary:
@@ -302,17 +301,19 @@ def _run_summary(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], 
     return RunSummary(name, timeline_events(last, _later_entries(mine, last)), len(entries) > most, learned.get(name))
 
 
-def duplicates_view(asked: WebRequest) -> Response:
-    """Records that say nearly the same, to be merged perhaps."""
-    pairs = [(one, other, *words_changed(one.content, other.content)) for one, other in asked.memory.similar(limit=20)]
-    return render_page(asked, "duplicates.html", pairs=pairs)
+def duplicates_view(request: WebRequest) -> Response:
+    """List pairs of similar records that could be merged."""
+    pairs = [
+        (one, other, *words_changed(one.content, other.content)) for one, other in request.memory.similar(limit=20)
+    ]
+    return render_page(request, "duplicates.html", pairs=pairs)
 
 
-# the journal, as it is shown
+# the journal for display
 
 
 def timeline_events(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) -> list[TimelineEvent]:
-    """Entries as they are shown. What was changed again, as ``since`` tells, cannot be undone before that is."""
+    """Return entries for display. An entry whose record changed again (see ``since``) cannot be undone first."""
     entries, found = list(entries), []
     known = sorted({entry.seq: entry for entry in (*entries, *since)}.values(), key=lambda entry: entry.seq)
     undone = _undone_in(known)
@@ -334,7 +335,6 @@ def timeline_events(entries: Iterable[JournalEntry], since: Iterable[JournalEntr
 
 
 def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
-    """Which entries do not hold any more, because a later one took them back."""
     undone: set[int] = set()
     for entry in reversed(entries):
         if entry.undoes is not None and entry.seq not in undone:
@@ -342,6 +342,6 @@ def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
     return undone
 
 
-def requested_day(asked: WebRequest) -> date | None:
-    """The day whose note is meant; None: MEMORY.md."""
-    return parse_day("day", asked.path["day"]) if "day" in asked.path else None
+def requested_day(request: WebRequest) -> date | None:
+    """Return the day of the daily note; None means MEMORY.md."""
+    return parse_day("day", request.path["day"]) if "day" in request.path else None

@@ -1,4 +1,4 @@
-"""The formats of the providers: our tools declared as each wants them, its calls read, their results written.
+"""The formats of the providers: declares our tools, parses calls and writes their results.
 
 ::
 
@@ -6,8 +6,8 @@
     answered = wire.answer(suite, response, "anthropic")   # runs the calls of the response
     messages += answered.messages                          # goes after the assistant's message
 
-Takes what the providers' libraries return, and the plain data of raw HTTP as well; needs none of the libraries. Holds
-no conversation and runs no loop: messages are the host's, and so are the calls of its own tools.
+Accepts the objects of the providers' libraries and the plain data of raw HTTP, and needs none of the libraries. It
+holds no conversation and runs no loop: the host manages messages and calls its own tools.
 """
 
 from recollect.tools.wire.answers import Answered, aanswer, answer

@@ -1,4 +1,4 @@
-"""The calls of a response run, and their results as the provider wants them back."""
+"""Runs the calls of a response and returns their results in the provider's format."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from recollect.tools.wire.calls import Call, Format, calls, is_malformed
 
 Json = dict[str, Any]
 
-# names that models and services put before the name of a tool; whatever else comes before it is the host's
+# prefixes that models and services add to the name of a tool; a name with another prefix is the host's tool
 _NAMESPACE = re.compile(r"(functions|default_api|tools)[.:]")
-_CUT_OFF = "Error: not done: the call was cut off at the limit of tokens; make it again, with shorter arguments"
-_MALFORMED = "Your function call was malformed and was not done. Make it again, with arguments that are valid JSON."
+_CUT_OFF = "Error: not done: the call was cut off at the token limit; make it again with shorter arguments"
+_MALFORMED = "Your function call was malformed and was not executed. Make it again with arguments that are valid JSON."
 
 
 class Answered:
     """The results of the calls of one response.
 
-    ``messages`` are what has to be appended to the conversation after the assistant's message, in the order of the
-    calls. Calls of tools that are the host's are in ``others`` until the host has added their results: providers want
-    the results of all calls of a response, and two of them want those in one message.
+    Append ``messages`` to the conversation after the assistant's message; they are in the order of the calls. Calls of
+    the host's own tools are in ``others`` until the host has added their results: providers require the results of all
+    calls of a response, and two of them require them in one message.
     """
 
     def __init__(self, format: Format, response: Any) -> None:
         self.format: Format = format
         self.calls = tuple(calls(response, format))
         self.ours: list[tuple[Call, Result]] = []
-        """What was called here, and what came of it."""
+        """The results of the calls that ran here."""
         self._texts: dict[int, tuple[str, bool]] = {}
         self._malformed = format == "gemini" and not self.calls and is_malformed(response)
 
@@ -39,12 +39,12 @@ class Answered:
 
     @property
     def others(self) -> list[Call]:
-        """The calls that have no result yet: they are of the host's own tools."""
+        """The calls without a result yet, which are for the host's own tools."""
         return [call for number, call in enumerate(self.calls) if number not in self._texts]
 
     @property
     def messages(self) -> list[Json]:
-        """What to append to the conversation; empty if the model called nothing, which is when its turn is over."""
+        """The messages to append to the conversation; empty if the model made no calls, which ends its turn."""
         if self._malformed:
             return [{"role": "user", "parts": [{"text": _MALFORMED}]}]
         results = [(self.calls[number], *self._texts[number]) for number in sorted(self._texts)]
@@ -56,10 +56,9 @@ class Answered:
             if one is call and number not in self._texts:
                 self._texts[number] = (text, is_error)
                 return
-        raise InvalidInputError("call", "must be one of the others of this response, and have no result yet")
+        raise InvalidInputError("call", "must be one of the others of this response that has no result yet")
 
     def _waiting(self, suite: Suite, host_tools: Collection[str] | None) -> list[Call]:
-        """Those to call here."""
         ours = [call for call in self.calls if call.kind != "custom" and _is_ours(suite, call.name, host_tools)]
         for call in ours:
             if not call.whole:
@@ -72,13 +71,13 @@ class Answered:
 
 
 def answer(suite: Suite, response: Any, format: Format, *, host_tools: Collection[str] | None = None) -> Answered:
-    """Run the calls of memory tools in a response, and give what has to be appended to the conversation.
+    """Run the calls of memory tools in a response, and return what to append to the conversation.
 
-    They run one after the other, in their order: what one writes the next one finds, and of too many calls it is the
-    last that are not done. Their number is limited by `Suite.response`, unless the suite is one already.
+    They run one after the other, in order: each finds what the one before wrote, and if there are too many, the last
+    ones are not executed. `Suite.response` limits their number, unless the suite is one already.
 
-    Calls of other tools are left to the host, see `Answered.others`. With ``host_tools``, the names of the host's own,
-    only those are: whatever else the model calls is answered here, if only by saying that there is no such tool.
+    Calls of other tools are left to the host, see `Answered.others`. With ``host_tools``, the names of the host's own
+    tools, only those are left; any other call gets an error that there is no such tool.
     """
     answered, bounded = Answered(format, response), suite if suite.is_response else suite.response()
     for call in answered._waiting(suite, host_tools):
@@ -89,7 +88,7 @@ def answer(suite: Suite, response: Any, format: Format, *, host_tools: Collectio
 async def aanswer(
     suite: Suite, response: Any, format: Format, *, host_tools: Collection[str] | None = None
 ) -> Answered:
-    """`answer`, awaited; the event loop goes on meanwhile."""
+    """Like `answer`, without blocking the event loop."""
     answered, bounded = Answered(format, response), suite if suite.is_response else suite.response()
     for call in answered._waiting(suite, host_tools):
         answered._put(call, await bounded.acall(call.name, call.arguments))
@@ -97,7 +96,7 @@ async def aanswer(
 
 
 def _is_ours(suite: Suite, name: str, host_tools: Collection[str] | None) -> bool:
-    """Whether a call is for us. The suite takes a name with anything before it; here that may be another's tool."""
+    """Return True if a call is for us. The suite accepts any prefix, but here it may name another tool."""
     if host_tools is not None:
         return name not in host_tools
     bare = _NAMESPACE.sub("", name, count=1) if _NAMESPACE.match(name) else name

@@ -1,4 +1,4 @@
-"""The calls of a model, read from what its provider returned. Knows no tool: whose calls they are is not asked here."""
+"""Parses the calls of a model from the response of its provider."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, Literal
 from recollect.errors import InvalidInputError
 
 Format = Literal["openai", "responses", "anthropic", "gemini"]
-"""OpenAI's chat completions, which many others speak; OpenAI's responses; Anthropic's messages; Gemini's contents."""
+"""OpenAI's chat completions, which many others use; OpenAI's responses; Anthropic's messages; Gemini's contents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that a model made. ``arguments`` are as they came: text, a mapping, or something that is neither."""
+    """A call that a model made. ``arguments`` are unparsed: text, a mapping, or something else."""
 
     id: str
-    """What the provider calls it; empty where it has no name."""
+    """The provider's id of the call; empty where there is none."""
     name: str
     arguments: Any = None
     kind: Literal["function", "custom", "legacy"] = "function"
-    """``custom`` takes free text, and is never ours; ``legacy`` is OpenAI's ``function_call``."""
+    """``custom`` takes free text and is never ours; ``legacy`` is OpenAI's ``function_call``."""
     whole: bool = True
-    """Whether the model came to its end; otherwise what the arguments say is not what was meant."""
+    """False if the call was cut off, so that its arguments are not what was meant."""
 
 
 def calls(response: Any, format: Format) -> list[Call]:
-    """The calls in a response that wait for a result, in their order.
+    """Return the calls in a response that wait for a result, in order.
 
-    ``response`` is what the library or the service returned, or the part of it that holds the calls: a message, a list
-    of output items, content blocks or parts, as a stream leaves them. Of several choices the first counts.
+    ``response`` is what the library or the service returned, or the part of it with the calls: a message, or a list of
+    output items, content blocks or parts, as from a stream. Of several choices, the first is used.
     """
     return _reader(format)(response)
 
@@ -74,7 +74,7 @@ def _anthropic_calls(response: Any) -> list[Call]:
     blocks = _as_list(response) if isinstance(response, list | tuple) else _as_list(_first_field(response, "content"))
     cut = _first_field(response, "stop_reason") in ("max_tokens", "model_context_window_exceeded")
     return [
-        # libraries complete the JSON of a call that was cut off, so that it looks as if it were whole
+        # libraries complete the JSON of a call that was cut off, so that it looks complete
         _make_call(block, block, ("id",), ("input",), whole=not (cut and block is blocks[-1]))
         for block in blocks
         if _first_field(block, "type") == "tool_use"
@@ -87,7 +87,6 @@ def _gemini_calls(response: Any) -> list[Call]:
 
 
 def _response_parts(thing: Any) -> list[Any]:
-    """The parts of a response, of a content, of a list of them."""
     if isinstance(thing, list | tuple):
         return [part for one in thing for part in _response_parts(one)]
     for inner in (
@@ -101,7 +100,7 @@ def _response_parts(thing: Any) -> list[Any]:
 
 
 def is_malformed(response: Any) -> bool:
-    """Whether Gemini dropped a call that it could not read: there is no part then, and no text either."""
+    """Return True if Gemini dropped a call that it could not parse: there are then no parts and no text."""
     if isinstance(response, list | tuple):  # the pieces of a stream
         return any(map(is_malformed, response))
     candidates = _as_list(_first_field(response, "candidates"))
@@ -131,7 +130,7 @@ def _make_call(
 
 
 def _first_field(thing: Any, *names: str) -> Any:
-    """The first of these that is there, of plain data or of an object."""
+    """Return the first of these names that exists, in plain data or in an object."""
     for name in names:
         found = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
         if found is not None:
@@ -140,7 +139,7 @@ def _first_field(thing: Any, *names: str) -> Any:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """What stands in a list; or in a mapping from numbers, as those who put a stream together keep it."""
+    """Return the items of a list, or of a mapping from numbers, as stream assemblers keep it."""
     if isinstance(value, Mapping):
         return list(value.values())
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else []

@@ -1,4 +1,4 @@
-"""Our tools as each provider wants them declared, plain and strict. The rules and their sources are in docs/wire.md."""
+"""Declares our tools in each provider's format, plain or strict. See docs/wire.md for the rules and their sources."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Json = dict[str, Any]
 
 ANTHROPIC_STRICT_TOOLS = 20
 ANTHROPIC_STRICT_OPTIONAL = 24
-"""How many strict tools a request may have, and how many optional parameters they may have in all."""
+"""The maximum number of strict tools in a request, and of their optional parameters together."""
 
 _ANTHROPIC_KNOWS = {"memory": "memory_20250818"}
-"""Tools that the provider declares to its models itself, by our name of them."""
+"""Tools that the provider itself declares to its models, by our name."""
 _ANTHROPIC_REFUSES = frozenset({"default", "minimum", "maximum", "minItems", "maxItems"})
 _SAID = {
     "minimum": "at least {}",
@@ -30,12 +30,12 @@ _SAID = {
 
 
 def declarations(tools: Suite | Iterable[Tool], format: Format | Literal["mcp"], *, strict: bool = False) -> list[Json]:
-    """What goes into a request as ``tools``.
+    """Return the ``tools`` of a request.
 
-    Plain, each has the JSON Schema of the tool as it is. Strict, the provider lets the model write nothing that does
-    not fit: the schema is put in the form which that mode takes, and what it cannot say moves to the descriptions.
-    Anthropic takes only so many strict tools: those that are too many, in the order given, are declared plainly.
-    Gemini is strict in the modes VALIDATED and ANY, which the request chooses.
+    Plain declarations contain the JSON Schema of the tool. In strict mode, the provider enforces the schema, which is
+    converted to the form that the mode supports; what it cannot express moves to the descriptions. Anthropic limits the
+    number of strict tools; the last ones beyond the limit are declared plainly. Gemini is strict in the modes VALIDATED
+    and ANY, which the request chooses.
     """
     if isinstance(tools, Suite):
         offered = [(tool, tools.schema(name)) for name, tool in tools.tools.items()]
@@ -47,7 +47,7 @@ def declarations(tools: Suite | Iterable[Tool], format: Format | Literal["mcp"],
                 {"type": "function", "function": _openai_declaration(tool, schema, strict)} for tool, schema in offered
             ]
         case "responses":
-            # strict is what this service assumes where nothing is said
+            # strict is the default of this service
             return [
                 {"type": "function", "strict": False} | _openai_declaration(tool, schema, strict)
                 for tool, schema in offered
@@ -92,7 +92,7 @@ def _anthropic_declarations(offered: Iterable[tuple[Tool, Json]], strict: bool) 
 
 def _gemini_declaration(tool: Tool, schema: Json, strict: bool) -> Json:
     declared: Json = {"name": tool.name, "description": tool.description}
-    if not schema["properties"]:  # an object without any is refused
+    if not schema["properties"]:  # an object without properties is rejected
         return declared
     if strict:
         properties = {name: _without({"default"}, value) for name, value in schema["properties"].items()}
@@ -112,13 +112,13 @@ def _mcp_declaration(tool: Tool, schema: Json) -> Json:
 
 
 def _nullable(schema: Json) -> Json:
-    """The schema of something that may be null: where all must be given, null stands for not given."""
+    """Return a schema that also allows null, which means not given where all parameters are required."""
     enum = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
     return schema | {"type": [schema["type"], "null"]} | enum
 
 
 def _without(keywords: Collection[str], schema: Json) -> Json:
-    """A schema without some keywords; what they said is told in its description, if it is not there already."""
+    """Return a schema without some keywords, whose meaning is added to the description if it is missing there."""
     kept = {keyword: value for keyword, value in schema.items() if keyword not in keywords}
     description = str(schema.get("description", ""))
     numbers = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", description)}

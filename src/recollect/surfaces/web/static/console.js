@@ -1,5 +1,5 @@
-// What a page gains where scripts run: own times, live changes, editing in place, search while typing, a theme, keys.
-// All of it works without.
+// Enhancements for browsers with scripts: local times, live updates, editing in place, search while typing, themes,
+// keyboard shortcuts. Every page works without them.
 
 import { editing } from "./editing.js";
 import { keys } from "./keys.js";
@@ -46,7 +46,7 @@ const searching = () => {
         document.getElementById(id).replaceChildren(...now.childNodes);
       }
       history.replaceState(null, "", address);
-    } catch (error) { if (error.name !== "AbortError") say("The search did not answer"); }
+    } catch (error) { if (error.name !== "AbortError") say("The search failed"); }
   };
   form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(look, 150); });
   form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(waiting); look(); });
@@ -59,4 +59,4 @@ keys();
 live();
 numbers();
 const place = document.getElementById("zone");
-if (place) place.textContent = zone === "UTC" ? "Times are UTC." : `Times are those of ${zone.replaceAll("_", " ")}.`;
+if (place) place.textContent = zone === "UTC" ? "Times are UTC." : `Times are in the time zone ${zone.replaceAll("_", " ")}.`;

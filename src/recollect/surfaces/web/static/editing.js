@@ -1,5 +1,5 @@
-// Editing where something stands, with what would change shown while typing. The forms, the comparison and the saving
-// are the server's own: the page of a record is fetched, and its form is used here.
+// Editing in place, with a preview while typing. The server does the work: the page of a record is fetched, and its
+// form is used here.
 
 import { fetched, say } from "./page.js";
 import { localise } from "./times.js";
@@ -7,10 +7,10 @@ import { localise } from "./times.js";
 const LONGEST = 300000;
 let typed = false;
 
-/** Whether something in here is being written. */
+/** Returns true if something in this place is being edited. */
 export const isEdited = (place) => place.querySelector(".editing") !== null;
 
-/** What a page gets that was just drawn or fetched again: own times, and a button beside each line that can be edited. */
+/** Prepares new content: converts times, and adds an edit button to each editable line. */
 export const dress = (root) => {
   localise(root);
   for (const line of root.querySelectorAll("[data-edit]")) {
@@ -23,7 +23,7 @@ export const dress = (root) => {
   }
 };
 
-/** Compare while typing: the form is sent as if "Compare" was pressed, and what came back is put in its place. */
+/** Previews while typing: sends the form as if "Compare" was pressed, and inserts the result. */
 const preview = (form) => {
   const field = form.querySelector("textarea");
   let waiting = 0;
@@ -39,23 +39,23 @@ const preview = (form) => {
     try {
       const { page } = await fetched(form.action, { method: "POST", body: new URLSearchParams(data), signal: mine.signal });
       const now = page.querySelector("[data-changes]");
-      if (!now) throw new Error(page.querySelector("[role=alert]")?.textContent || "It could not be compared");
+      if (!now) throw new Error(page.querySelector("[role=alert]")?.textContent || "The preview failed");
       const old = form.querySelector("[data-changes]");
       const had = old.contains(document.activeElement);
       old.replaceChildren(...now.childNodes);
       if (had) old.querySelector("button[value=save]")?.focus();
       shown = text;
       form.closest(".editing")?.scrollIntoView({ block: "nearest" });
-    } catch (error) { if (error.name !== "AbortError") say(error.message === "not there" ? "It could not be compared" : error.message); }
+    } catch (error) { if (error.name !== "AbortError") say(error.message === "not there" ? "The preview failed" : error.message); }
   };
   form.addEventListener("input", () => {
     clearTimeout(waiting);
     if (field.value.length <= LONGEST) waiting = setTimeout(look, 250);
   });
-  if (field.value !== shown && field.value.length <= LONGEST) look(); // typed before this script was there
+  if (field.value !== shown && field.value.length <= LONGEST) look(); // typed before this script was loaded
   form.addEventListener("submit", async (event) => {
     if (event.submitter?.value !== "save" || shown === field.value) { typed = false; return; }
-    event.preventDefault(); // not yet what was compared
+    event.preventDefault(); // the text has not been compared yet
     await look();
     if (shown === field.value) save(form);
   });
@@ -87,14 +87,14 @@ const watch = (root) => {
 
 const open = async (line) => {
   if (line.matches(".editing, .opening")) return;
-  line.classList.add("opening"); // what is typed meanwhile is not a key of the page
+  line.classList.add("opening"); // ignore keyboard shortcuts meanwhile
   const link = line.querySelector("a");
   let form = null;
   let page = null;
   try {
     ({ page } = await fetched(link.href));
     form = page.querySelector("form[data-preview]");
-  } catch { /* then its own page says what is wrong */ }
+  } catch { /* the record's own page shows the error */ }
   line.classList.remove("opening");
   if (!form) { location.href = link.href; return; }
   const box = document.createElement("div");
@@ -122,7 +122,7 @@ const open = async (line) => {
   leave.dataset.cancel = "";
   form.querySelector("[data-changes] .actions").append(leave);
   const hint = form.querySelector(".hint");
-  if (hint) hint.textContent += " Enter saves, Escape leaves it as it was.";
+  if (hint) hint.textContent += " Enter saves, Escape cancels.";
   line.classList.add("editing");
   line.append(box);
   watch(box);

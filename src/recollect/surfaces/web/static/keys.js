@@ -1,4 +1,4 @@
-// Keys, for those who like them; they can be switched off in the list that "?" shows.
+// Keyboard shortcuts. They can be turned off in the list that "?" shows.
 
 import { base, kept } from "./page.js";
 import { editLine } from "./editing.js";

@@ -1,4 +1,4 @@
-// What somebody else changes appears by itself. A page that nobody sees does not ask.
+// Shows changes made elsewhere without a reload. Hidden pages do not listen.
 
 import { base, fetched, say } from "./page.js";
 import { dress, isEdited } from "./editing.js";
@@ -6,8 +6,8 @@ import { dress, isEdited } from "./editing.js";
 const words = {
   "remember fact": "A fact was remembered", "update fact": "A fact was changed", "forget fact": "A fact was forgotten",
   "remember note": "A note was saved", "remember daily": "Something was noted for today",
-  "remember episode": "An episode was kept", "remember observation": "An observation was kept",
-  "remember message": "Something was said",
+  "remember episode": "An episode was stored", "remember observation": "An observation was stored",
+  "remember message": "A message was stored",
 };
 
 const renew = (old, now) => {
@@ -31,7 +31,7 @@ const refresh = async () => {
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = page.getElementById(old.id);
     if (!now) continue;
-    if (isEdited(old)) missed = true; // what is being written stays
+    if (isEdited(old)) missed = true; // do not replace what is being edited
     else renew(old, now);
   }
 };
@@ -66,7 +66,7 @@ export const live = () => {
       seen = told.seq;
       changed(told.what);
     });
-    // a browser tries again by itself unless it was turned away: too many pages, or a proxy that gave up
+    // a browser reconnects by itself unless it was rejected: too many pages, or a proxy error
     events.addEventListener("error", () => { if (events?.readyState === EventSource.CLOSED) waiting = setTimeout(open, 15000); });
   };
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

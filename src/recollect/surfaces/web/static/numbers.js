@@ -1,4 +1,4 @@
-// Numbers that grow old: read again every few seconds, as long as somebody sees them.
+// Refreshes metrics every few seconds while the page is visible.
 
 import { fetched } from "./page.js";
 import { localise } from "./times.js";
@@ -26,7 +26,7 @@ export const numbers = () => {
   const pause = (took) => {
     clearTimeout(waiting);
     const seconds = document.querySelector("[data-again]") ? 1 : 10;
-    // what takes the server long is asked for less often
+    // poll less often if the server is slow
     waiting = setTimeout(look, Math.max(seconds * 1000, 20 * took));
   };
   const look = async () => {
@@ -39,7 +39,7 @@ export const numbers = () => {
         const now = ok && page.getElementById(old.id);
         if (now) renew(old, now);
       }
-    } catch { /* perhaps the next time */ }
+    } catch { /* try again next time */ }
     busy = false;
     pause(performance.now() - began);
   };

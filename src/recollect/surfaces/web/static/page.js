@@ -1,4 +1,4 @@
-// What all parts share: where the console is, fetching a page again, saying something in passing.
+// Shared helpers: the base path, fetching a page, showing a short message.
 
 export const base = document.body.dataset.base || "";
 
@@ -11,7 +11,7 @@ export const say = (text) => {
   say.timer = setTimeout(() => place.classList.remove("shown"), 4000);
 };
 
-/** A page of ours, not shown but read. One that was sent elsewhere, such as to the door, is not it. */
+/** Fetches and parses one of our pages. A redirect, such as to the login page, is an error. */
 export const fetched = async (address, how = {}) => {
   const answer = await fetch(address, { credentials: "same-origin", ...how });
   if (answer.redirected || !(answer.headers.get("content-type") || "").startsWith("text/html")) throw new Error("not there");
@@ -23,6 +23,6 @@ export const kept = (name, value) => {
   try {
     if (value === undefined) return localStorage.getItem(`recollect-${name}`);
     localStorage.setItem(`recollect-${name}`, value);
-  } catch { /* storage is off: for this page only */ }
+  } catch { /* storage is disabled: the value holds for this page only */ }
   return null;
 };

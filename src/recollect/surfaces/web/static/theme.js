@@ -1,8 +1,8 @@
-// Before the page is drawn, so that it does not flash: that scripts run, and the theme that was chosen, if one was.
+// Runs before the page is rendered, to avoid a flash: marks that scripts run, and applies the chosen theme.
 "use strict";
 (() => {
   let chosen = null;
-  try { chosen = localStorage.getItem("recollect-theme"); } catch { /* storage is off: the system decides */ }
+  try { chosen = localStorage.getItem("recollect-theme"); } catch { /* storage is disabled: use the system theme */ }
   if (chosen === "dark" || chosen === "light") document.documentElement.dataset.theme = chosen;
   document.documentElement.classList.add("scripts");
 })();

@@ -1,4 +1,4 @@
-// Times of the page in the time zone of whoever looks at it.
+// Converts times to the viewer's time zone.
 
 const form = (options) => new Intl.DateTimeFormat("en-GB", { hourCycle: "h23", ...options });
 const forms = {
@@ -10,7 +10,7 @@ const dayOf = (when) => days.format(when).replace(/^(\w+),? /, "$1, ");
 
 export const zone = form({}).resolvedOptions().timeZone;
 
-/** Every time below this element, and the headings of days above them. */
+/** Converts all times within an element, and the day headings above them. */
 export const localise = (root) => {
   for (const one of root.querySelectorAll("time[data-form]")) {
     const when = new Date(one.dateTime);
