@@ -340,7 +340,7 @@ def test_R6_nothing_is_noted_for_a_day_that_is_no_longer_kept(root: Path) -> Non
     with recollect.open(root, clock=FrozenClock(), daily_retention_days=90) as app:
         memory = app.user("me")
         assert memory.jot("On the last day that is kept", day="2025-11-14").done
-        late = {"content": "Too late", "day": "2025-11-13"}
+        late: dict[str, Any] = {"content": "Too late", "day": "2025-11-13"}
         calls: list[Callable[[], object]] = [
             partial(memory.jot, **late),
             partial(memory.remember, durability="daily", **late),
