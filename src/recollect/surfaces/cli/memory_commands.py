@@ -115,8 +115,9 @@ def import_command(
         report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     _print_import(session, report)
-    if report.format == "recollect" and report.written and report.run is None and not dry_run:
-        session.out.line(f"Restored: {_held(memory.count(), _inactive(memory))}.")
+    restored = report.format == "recollect" and report.written and report.run is None and not dry_run
+    if restored and (inactive := _inactive(memory)):  # else what was written is what the export named
+        session.out.line(f"Restored: {_held(memory.count(), inactive)}.")
     session.changed_nothing(dry_run)
     return DONE
 
