@@ -56,6 +56,7 @@ _USER = "bench"
 _BATCH = 5000
 _OF_A_USER = 100
 _PROCESSES = 5
+_QUESTIONS = 96
 _KEPT = 36_500  # days; messages expire, and these were said long ago
 
 Progress = Callable[[str, int, int], None]
@@ -139,7 +140,7 @@ def _machine() -> Figures:
 
 def _one_user(folder: Path, size: int, tell: Progress) -> Figures:
     talk, clock = Talk(), _Clock()
-    count = 96 if size <= 10_000 else 48 if size <= 100_000 else 24
+    count = _QUESTIONS if size <= 10_000 else 48 if size <= 100_000 else 24
     questions, filters = talk.questions(count), talk.narrowed(count, size)
     with _opened(folder / "memory", clock) as app:
         memory = app.user(_USER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -9,9 +10,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+import typer.testing
 from hypothesis import settings
 
 from recollect.testing.postgres import PostgresServer
@@ -38,6 +41,29 @@ sys.dont_write_bytecode = False  # pytest compiles the tests again in each worke
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # and so does every process that a test starts
 
 
+_WITHOUT_DISK = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "jit": "off"}
+"""The shared server may be killed, but the machine will not go down, and tables do not live long enough to be tended."""
+
+_COMMANDS: dict[tuple[typer.Typer, int], Any] = {}
+
+
+def _built(typer_instance: typer.Typer) -> Any:
+    """Return the program's commands, which take longer to build than most of them to run."""
+    known = (typer_instance, len(typer_instance.registered_commands) + len(typer_instance.registered_groups))
+    if known not in _COMMANDS:
+        _COMMANDS[known] = typer.main.get_command(typer_instance)
+    return _COMMANDS[known]
+
+
+typer.testing._get_command = _built  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was loaded and collected out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def on_disk() -> Iterator[Path]:
     """A folder on the disk, where a commit takes as long as it does for users."""
@@ -48,7 +74,7 @@ def on_disk() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A server, one for each worker of the run. Do not stop it: other tests use it."""
-    with PostgresServer(settings={"fsync": "off"}) as server:  # it may be killed, but the machine will not go down
+    with PostgresServer(settings=_WITHOUT_DISK) as server:
         yield server
 
 

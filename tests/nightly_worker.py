@@ -22,11 +22,12 @@ from recollect.store.contract import Store
 from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import MemoryStore
+from tests.volume import volume
 
 NIGHTS = int(os.environ.get("RECOLLECT_NIGHTS") or 2)
 FIRST = datetime.now(timezone.utc).replace(hour=20, minute=0, second=0, microsecond=0) - timedelta(days=NIGHTS + 2)
 """The first evening, so that the last is not long ago."""
-READERS = tuple(f"reader-{number}" for number in range(9))
+READERS = tuple(f"reader-{number}" for number in range(volume(4, 9)))
 PAUSED, INCOGNITO, BROKEN = "paused", "incognito", "broken"
 EVERYONE = (*READERS, PAUSED, INCOGNITO, BROKEN)
 CLOCK, TOLD = "clock", "told"

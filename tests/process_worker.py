@@ -15,20 +15,26 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import Stemmer  # noqa: F401  (this and what else is loaded with the first call otherwise)
+from pydantic import TypeAdapter  # noqa: F401
+
 import recollect
+import recollect.identity.identities
 import recollect.memory.search
 import recollect.search.index.index
+import recollect.store.service_tables_sqlite
 from recollect.surfaces.cli import memory_commands, read_commands, remove_commands, write_commands  # noqa: F401  (makes them part of the program)
-from recollect.surfaces.cli.program import run_program
+from recollect.surfaces.cli.program import program
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.process_worker"])
+_PROGRAM = program()
 
 
 class ProcessWorker:
     """A process with a memory open, as the test sees it."""
 
     def __init__(self, root: Path, user: str = "u1") -> None:
+        _processes.set_forkserver_preload(["tests.process_worker"])  # for its next start: others want other things
         self._here, there = _processes.Pipe()
         self._process = _processes.Process(target=_obey, args=(there, str(root), user), daemon=True)
         self._process.start()
@@ -94,15 +100,18 @@ class _Verbs:
         self.app.close()
 
     def command(self, *arguments: str) -> Any:
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            code = run_program([*arguments, "--json", "--root", self._root, "--user", self._user])
-        assert not code, out.getvalue()
-        return json.loads(out.getvalue() or "null")
+        code, out = self._run(*arguments)
+        assert not code, out
+        return json.loads(out or "null")
 
     def try_command(self, *arguments: str) -> int:
-        with contextlib.redirect_stdout(io.StringIO()):
-            return run_program([*arguments, "--json", "--root", self._root, "--user", self._user])
+        return self._run(*arguments)[0]
+
+    def _run(self, *arguments: str) -> tuple[int, str]:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            line = [*arguments, "--json", "--root", self._root, "--user", self._user]
+            return int(_PROGRAM.main(line, standalone_mode=False)), out.getvalue()
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(self.app, self.memory, *arguments)

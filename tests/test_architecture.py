@@ -195,12 +195,12 @@ def test_every_setting_is_documented() -> None:
 
 
 _EACH_IN_A_FORK = """
-import importlib, json, multiprocessing, os, pkgutil, sys, types
-import anthropic, anyascii, asyncio, httpx, numpy, openai, pydantic_ai, rapidfuzz, Stemmer, telegram.ext
-import recollect
+import json, multiprocessing, os, sys, types
+import anthropic, asyncio, httpx, openai, pydantic_ai, telegram.ext
+import recollect.testing
+from tests.soak import warm
 
-for module in pkgutil.walk_packages(recollect.__path__, "recollect."):
-    importlib.import_module(module.name)
+warm.load()
 
 def run(folder, code):
     os.chdir(folder)
@@ -232,7 +232,7 @@ def test_code_in_the_documents_runs(tmp_path: Path) -> None:
             folder.mkdir()
             examples.append((str(folder), code))
     done = subprocess.run(
-        [sys.executable, "-c", _EACH_IN_A_FORK], input=json.dumps(examples), capture_output=True, text=True
+        [sys.executable, "-c", _EACH_IN_A_FORK], cwd=ROOT, input=json.dumps(examples), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     failed = [Path(folder) for folder in done.stdout.splitlines()]

@@ -92,7 +92,7 @@ def test_U3_an_installed_package_says_where_the_benchmarks_are(tmp_path: Path) -
         "import sys; from pathlib import Path\n"
         "from recollect.surfaces.cli import bench, program, tour, tools  # noqa\n"
         "program.app.registered_groups.clear(); bench.add_commands(Path(sys.argv.pop(1)))\n"
-        "sys.exit(program.run(sys.argv[1:]))"
+        "sys.exit(program.run_program(sys.argv[1:]))"
     )
     args = [sys.executable, "-c", code, str(tmp_path), "bench", "recall", "--data", "x.json"]
     done = subprocess.run(args, capture_output=True, text=True, check=False)
@@ -317,8 +317,9 @@ def test_terms_with_signs_in_them_reach_fts5_whole(tmp_path: Path) -> None:
 
 @pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a new process needs is measured once: these figures are for nobody."""
+    """What a new process needs is measured once, and few questions are asked: these figures are for nobody."""
     monkeypatch.setattr(speed, "_PROCESSES", 1)
+    monkeypatch.setattr(speed, "_QUESTIONS", 24)
 
 
 @pytest.mark.usefixtures("one_process")

@@ -29,7 +29,8 @@ from recollect.surfaces.chat.page import Choice
 from recollect.surfaces.terminal.chat import _chosen_choice
 from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, earlier_inputs
 from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
-from tests.test_cli import PROGRAM, environment, run
+from tests.program import ProgramProcess
+from tests.test_cli import environment, run
 
 PROMPT = "› "
 POST = "PostgreSQL 18 Released"
@@ -44,15 +45,9 @@ class Terminal:
         self.raw = ""
         self._left = b""
         self._seen = 0
-        self.process = subprocess.Popen(
-            [*PROGRAM, "chat", "--root", str(root), *args],
-            stdin=inside,
-            stdout=inside,
-            stderr=inside,
-            env=environment(INPUTRC="/dev/null", **variables),
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), inside)
+        environ = environment(INPUTRC="/dev/null", **variables)
+        self.process = ProgramProcess("chat", "--root", str(root), *args, **streams, env=environ, owns_terminal=True)
         os.close(inside)
 
     @property
@@ -436,9 +431,8 @@ def test_U1_programs_get_json_lines_and_may_say_how_a_text_is_meant(tmp_path: Pa
 
 
 def test_U1_who_stops_reading_ends_the_chat(tmp_path: Path) -> None:
-    child = subprocess.Popen(
-        [*PROGRAM, "chat", "--root", str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
-    )
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    child = ProgramProcess("chat", "--root", str(tmp_path), **pipes, env=environment())
     assert child.stdin is not None and child.stdout is not None
     child.stdout.close()
     child.stdin.write(b"hello\n" * 3)
@@ -455,8 +449,8 @@ def test_U1_ctrl_c_ends_a_script(tmp_path: Path) -> None:
         return Stall()
 
     with ModelServer(script) as server:
-        child = subprocess.Popen(
-            [*PROGRAM, "chat", "--root", str(tmp_path)],
+        child = ProgramProcess(
+            *("chat", "--root", str(tmp_path)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -63,10 +63,10 @@ from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import tool_call
 from tests.fakes.embedding_server import EmbeddingServer
+from tests.program import ProgramProcess, run_separately
 
 DOCS = Path(__file__).parents[1] / "docs" / "cli.md"
 SOURCE = Path(recollect.__file__).parents[1]
-PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
 KEY = "sk-proj-" + "4f9aXb72Lq" * 3
 YESTERDAY = (datetime.now(timezone.utc) - timedelta(days=1)).date().isoformat()
 
@@ -102,28 +102,14 @@ def environment(**more: str) -> dict[str, str]:
 
 def run(*args: str, stdin: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
     """The real program, with pipes."""
-    return subprocess.run(
-        [*PROGRAM, *args],
-        input=stdin,
-        capture_output=True,
-        env=environment(**variables),
-        timeout=120,
-        check=False,
-    )
+    return run_separately(*args, input=stdin, env=environment(**variables), timeout=120)
 
 
 def on_terminal(*args: str, answer: str = "", columns: int = 80, **variables: str) -> tuple[int, str]:
     """The real program on a pseudo-terminal; the answer is typed once it asks."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    child = subprocess.Popen(
-        [*PROGRAM, *args],
-        stdin=inside,
-        stdout=inside,
-        stderr=inside,
-        env=environment(**variables),
-        close_fds=True,
-    )
+    child = ProgramProcess(*args, stdin=inside, stdout=inside, stderr=inside, env=environment(**variables))
     os.close(inside)
     shown = b""
     deadline = time.monotonic() + 120
@@ -331,21 +317,10 @@ def test_U3_an_export_into_a_folder_that_does_not_exist_is_refused(cli: Cli, tmp
     )
 
 
-def _default_interrupts() -> None:
-    """In the child: whoever is started in the background of a shell inherits that interrupts are ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_U3_exit_130_when_interrupted(tmp_path: Path) -> None:
-    args = [*PROGRAM, "remember", "-", "--root", str(tmp_path)]
-    with subprocess.Popen(
-        args,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        preexec_fn=_default_interrupts,
-    ) as child:
+    args = ("remember", "-", "--root", str(tmp_path))
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with ProgramProcess(*args, **pipes, env=environment()) as child:
         for _ in range(300):  # until it waits for its standard input
             if Path(f"/proc/{child.pid}/wchan").exists() and _reads_input(child.pid):
                 break
@@ -371,8 +346,8 @@ def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as opened, opened.user("me").batch() as memory:
         for number in range(1500):
             memory.say(f"{number}, and some words to fill the pipe that nobody reads to its end", session="s")
-    args = [*PROGRAM, "read", "--root", str(tmp_path)]
-    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
+    args = ("read", "--root", str(tmp_path))
+    with ProgramProcess(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
         assert child.stdout is not None
         child.stdout.readline()
         child.stdout.close()
@@ -1406,13 +1381,12 @@ _NOT_COMMANDS = {
 
 
 def test_U3_shared_options_may_stand_before_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
     before = ["--root", str(tmp_path), "--user=anna", "--json"]
     for line in (["remember", "Likes tea"], ["read", "--kind", "fact"]):
-        done = subprocess.run([*command, *before, *line], capture_output=True, text=True, check=True)
+        done = run_separately(*before, *line, text=True)
         answer = json.loads(done.stdout)
     assert [record["content"] for record in answer] == ["Likes tea"] and (tmp_path / "anna").is_dir()
-    assert subprocess.run([*command, "--root", str(tmp_path)], capture_output=True, text=True).returncode == 2
+    assert run_separately("--root", str(tmp_path)).returncode == 2
 
 
 def test_U3_every_verb_of_the_api_is_a_command() -> None:

@@ -341,12 +341,14 @@ def _but_rebuilds(dump: tuple[Any, ...]) -> list[Any]:
 
 _EVERY_POINT = ("remember", "edit")
 """What is killed at every point in the everyday run too. All others go through the same write, and are killed at some."""
+_LONG = ("clear", "erase", "erase_topic", "erase_user")
+"""What has so many points that every ninth tells as much as every third of the others."""
 _EVERY = [
     pytest.param(name, warm, stride, marks=[] if is_everyday else [pytest.mark.slow])
     for name in sorted(operations())
     for warm, stride, is_everyday in (
         (False, 1, name in _EVERY_POINT),
-        (False, 3, name not in _EVERY_POINT),
+        (False, 9 if name in _LONG else 3, name not in _EVERY_POINT),
         (True, 1, False),
     )
     if (stride == 1 or is_everyday) and not (warm and name in _USERS)

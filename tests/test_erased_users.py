@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -18,13 +17,13 @@ import pytest
 
 import recollect
 from recollect.surfaces.cli.session import CliSession
+from tests.program import ProgramProcess, run_separately
 
 SECRET = "Allergic to penicillin"
-_COMMAND = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
 
 
 def _run(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*_COMMAND, *args], capture_output=True, text=True, env=_environment(environ), check=False)
+    return run_separately(*args, text=True, env=_environment(environ))
 
 
 def _environment(given: dict[str, str]) -> dict[str, str]:
@@ -144,8 +143,8 @@ def test_serve_honours_the_files_of_the_environment(tmp_path: Path, postgres_url
     written = _run("remember", SECRET, "--user", "u1", "--root", postgres_url, "--json", **environ)
     assert json.loads(written.stdout)["done"], written.stderr
     assert SECRET in next(tmp_path.rglob("MEMORY.md")).read_text("utf-8")
-    command = [*_COMMAND, "serve", "--database-url", postgres_url, "--port", "0", "--workers", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_environment(environ)) as server:
+    command = ["serve", "--database-url", postgres_url, "--port", "0", "--workers", "0"]
+    with ProgramProcess(*command, stderr=subprocess.PIPE, text=True, env=_environment(environ)) as server:
         try:
             assert server.stderr is not None
             address = next(found[0] for line in server.stderr if (found := re.search(r"http://\S+/v1", line)))

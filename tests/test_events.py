@@ -17,7 +17,14 @@ from recollect import AsyncMemory, Config, ExtractionRun, Interaction, InvalidIn
 from recollect.errors import StoreCorruptError
 from recollect.memory import interaction_log
 from recollect.records import INTERACTION_KINDS
-from recollect.surfaces.cli import extraction, interaction_commands, memory_commands  # noqa: F401  (their commands)
+from recollect.surfaces.cli import (  # noqa: F401  (their commands)
+    extraction,
+    interaction_commands,
+    memory_commands,
+    read_commands,
+    remove_commands,
+    write_commands,
+)
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import T0, extraction_run, interaction

@@ -738,15 +738,15 @@ def test_U5_two_requests_with_one_key_are_never_both_done(tenant: Tenant) -> Non
 KILLED = """
 import os, signal, sys
 import recollect
-from recollect.store.keys import Keys
-from recollect.surfaces.serve import Server, run
+from recollect.store.keys import ApiKeys
+from recollect.surfaces.serve import Server, run_server
 from recollect.surfaces.http_server import Address
 
 if sys.argv[2] == "kill":
-    Keys.keep_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    ApiKeys.keep_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 with recollect.open(sys.argv[1]) as app:
     server = Server(app, Address.parse("127.0.0.1:0"))
-    run(server, app, workers=0, listening=lambda port: print(port, flush=True))
+    run_server(server, app, workers=0, listening=lambda port: print(port, flush=True))
 """
 
 

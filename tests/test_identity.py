@@ -770,6 +770,30 @@ def test_R5_what_is_written_to_the_old_memory_during_the_joining_is_not_lost(wor
     assert said(world.memory(TELEGRAM)) == {"Plays chess", "Came in late"}
 
 
+def test_R5_what_was_spent_is_counted_once_however_much_comes_in_late(folder: World) -> None:
+    stale = folder.recollect.user("telegram:12345")
+    stale.spend("chat", tokens_in=5)
+    stale.remember("Plays chess")
+    _stopped_joining(folder)
+    identities = folder.identities
+    seen: list[object] = []
+    merge = identities._merge
+
+    def interrupted(link: Any) -> None:
+        merge(link)
+        if not seen:
+            with stale.batch() as late:
+                seen.extend(late.say(f"Message number {number}", session="late") for number in range(60))
+
+    identities._merge = interrupted  # type: ignore[method-assign]
+    identities.confirm(TERMINAL)
+    memory = folder.memory(TERMINAL)
+    assert len(memory.read(kind="message", limit=None)) == 60
+    assert sum(one.tokens_in for one in memory.usage()) == 5
+    assert sum(entry.op == "join" for entry in memory.history()) == 1
+    assert memory.verify() == []
+
+
 def test_R7_erasing_one_who_was_joined_takes_along_what_they_brought(world: World) -> None:
     world.memory(TERMINAL).remember("Likes jazz")
     world.memory(TELEGRAM).remember("Flies a zeppelin")
@@ -964,6 +988,14 @@ def _state(where: str) -> dict[str, Any]:
         return {"users": list(opened.users()), "left": left, **people}
 
 
+def _is_whole(where: str, what: str) -> bool:
+    """Whether a kill left all of the merging or of its undoing in the surviving memory, or nothing."""
+    with recollect.open(where) as opened:
+        done = [entry for entry in opened.user("terminal:olena").history() if entry.actor.startswith("link:")]
+    found = [entry.op for entry in done if (entry.run or "").endswith("-undo") == (what == "unlink")]
+    return not found or {"join": "join", "unlink": "unjoin"}[what] in found
+
+
 def _die_at(number: int) -> Callable[[], int]:
     """Kill this process at the so-manieth statement that reaches a database; the answer counts them."""
     import psycopg
@@ -1040,6 +1072,7 @@ def _kills(what: str, wheres: list[str], template: str) -> None:
         fresh(where)
         point = 1 + (place * (number - 2)) // max(len(others) - 1, 1)
         assert _in_child(lambda where=where, point=point: act(where, point)) == -signal.SIGKILL, point  # type: ignore[misc]
+        assert _is_whole(where, what), point
         with recollect.open(where) as opened:
             opened.identities.upkeep()
             if what == "join" and opened.identities.pending(TERMINAL) is not None:

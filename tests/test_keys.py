@@ -28,6 +28,7 @@ from recollect.store.postgres import PostgresStore
 from recollect.store.service_tables import Tables
 from recollect.store.service_tables_postgres import PostgresServiceTables
 from recollect.testing import FrozenClock, MemoryStore
+from tests.program import ProgramProcess
 
 
 class KeysContract:
@@ -247,8 +248,7 @@ def test_U3_U5_what_would_not_be_safe_is_not_served(args: list[str], said: str, 
 
 
 def test_U3_U5_serve_tells_where_and_ends_politely(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "serve", "--port", "0"]
-    process = subprocess.Popen([*command, "--root", str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    process = ProgramProcess("serve", "--port", "0", "--root", str(tmp_path), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     with process.stderr as told:
         lines = [told.readline() for _ in range(7)]

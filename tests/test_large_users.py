@@ -464,11 +464,11 @@ def test_D1_a_process_killed_while_it_hands_over_the_words_loses_nothing(
     program = (
         "import os, recollect, sys\n"
         "from recollect.memory import partial_index, user_index\n"
-        "user_index._STEP, worded, seen = 10, partial_index.worded, []\n"
+        "user_index._STEP, worded, seen = 10, partial_index.index_passages, []\n"
         "def killed(*given):\n"
         "    seen.append(1)\n"
         "    return worded(*given) if len(seen) < 35 else os.kill(os.getpid(), 9)\n"
-        "partial_index.worded = killed\n"
+        "partial_index.index_passages = killed\n"
         "recollect.open(sys.argv[1], index_limit=5).user('u1').search('harbour')\n"
     )
     assert subprocess.run([sys.executable, "-c", program, postgres_url], timeout=120).returncode == -9

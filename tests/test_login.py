@@ -151,7 +151,7 @@ def test_U5_U6_after_a_theft_another_secret_ends_tokens_links_and_visits(tmp_pat
         link, _ = who.link("42")
         visit, _ = who.enter(who.link("42")[0])
     told = CliRunner().invoke(program, ["keys", "renew", "--root", str(tmp_path)])
-    assert told.exit_code == 0 and "anew" in told.stdout
+    assert told.exit_code == 0 and "Restart every server process" in told.stdout
     with recollect.open(tmp_path) as app:
         who = Login(app.keys)
         assert who.session(visit) is None

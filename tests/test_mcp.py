@@ -35,8 +35,8 @@ from recollect.surfaces.cli.program import app
 from recollect.surfaces.http_server import Address
 from recollect.surfaces.mcp.authentication import McpCaller, NamedByProxy, RejectedCaller, TokenFile, checked_suites
 from recollect.tools.catalog import SUITES, tools_of
+from tests.program import PROGRAM, ProgramProcess
 
-PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "mcp"]
 SOURCE = str(Path(recollect.__file__).parents[1])
 WAIT = 120.0
 """How long to wait for what must happen, in seconds; nothing is asserted about how fast it was."""
@@ -82,7 +82,7 @@ def text_of(read: Any) -> str:
 
 def by_stdio(root: Path, *args: str, mode: str = "auto", name: str = "tests") -> Client:
     command, *rest = PROGRAM
-    server = StdioServerParameters(command=command, args=[*rest, "--root", str(root), *args], env=environment())
+    server = StdioServerParameters(command=command, args=[*rest, "mcp", "--root", str(root), *args], env=environment())
     return Client(server, mode=mode, client_info=Implementation(name=name, version="1"), read_timeout_seconds=WAIT)
 
 
@@ -90,8 +90,8 @@ class Pipes:
     """The server with its bare protocol."""
 
     def __init__(self, root: Path, *args: str) -> None:
-        self.process = subprocess.Popen(
-            [*PROGRAM, "--root", str(root), *args],
+        self.process = ProgramProcess(
+            *("mcp", "--root", str(root), *args),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -200,8 +200,8 @@ class Web:
 
 @contextmanager
 def web(root: Path, *args: str) -> Iterator[Web]:
-    process = subprocess.Popen(
-        [*PROGRAM, "--http", "0", "--root", str(root), *args],
+    process = ProgramProcess(
+        *("mcp", "--http", "0", "--root", str(root), *args),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -970,7 +970,7 @@ def test_U4_the_inspector_can_use_it(tmp_path: Path, request: pytest.FixtureRequ
             pytest.skip("npm cannot install the inspector here")
 
     def inspect(*args: str) -> Any:
-        server = [*PROGRAM, "--root", str(tmp_path / "memory"), "--user", "u1"]
+        server = [*PROGRAM, "mcp", "--root", str(tmp_path / "memory"), "--user", "u1"]
         # the inspector reads a dash after its own options as one of them: the program goes through a script
         starter = tmp_path / "server"
         starter.write_text("#!/bin/sh\nexec " + " ".join(f"'{part}'" for part in server) + "\n")

@@ -8,7 +8,6 @@ import random
 import re
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import recollect
 from recollect.client import connect
 from recollect.work.contract import Task
 from tests.process_worker import ProcessWorker, run_command
+from tests.program import ProgramProcess
 from tests.test_mcp import Pipes
 from tests.volume import seeds
 
@@ -130,8 +130,7 @@ def _check_found(server: Pipes, number: int, stored: list[str]) -> None:
 def test_a_server_and_the_command_line_see_each_others_writes(tmp_path: Path) -> None:
     stored = ["there before"]
     run_command(tmp_path, "note", *stored)
-    command = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "serve", "--port", "0"]
-    process = subprocess.Popen([*command, "--root", str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    process = ProgramProcess("serve", "--port", "0", "--root", str(tmp_path), stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         while not (told := re.search(r"http://127\.0\.0\.1:\d+", line := process.stderr.readline())):

@@ -46,6 +46,7 @@ class TestPostgres(RecallAcrossProcesses):
             yield home
 
 
+@pytest.mark.slow  # what is searched is the database, and files are searched with SQLite every day
 class TestPostgresWithFiles(RecallWithFiles):
     @pytest.fixture
     def home(self, clock: FrozenClock, postgres_tables: str, tmp_path: Path) -> Iterator[Home]:

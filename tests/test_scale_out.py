@@ -34,7 +34,7 @@ from tests.serving import serving
 from tests.volume import volume
 
 _SEED = int(os.environ.get("RECOLLECT_SEED") or random.SystemRandom().getrandbits(32))
-_KILLS = volume(5, 10)
+_KILLS = volume(4, 10)
 
 
 @pytest.fixture(scope="module", autouse=True)

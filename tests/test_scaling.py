@@ -155,8 +155,17 @@ MANY: dict[str, Callable[[Memory, Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("shape", ["sentences", "labels", "beside code"])
-@pytest.mark.parametrize("what", MANY)
+_MANY_OF_EACH = [
+    pytest.param(
+        what, shape, marks=[] if shape == "sentences" or what == "many lines rewritten" else [pytest.mark.slow]
+    )
+    for shape in ("sentences", "labels", "beside code")
+    for what in MANY
+]
+"""Every day each kind of change in one shape of file, and one kind in each shape."""
+
+
+@pytest.mark.parametrize(("what", "shape"), _MANY_OF_EACH)
 def test_many_changes_of_a_large_file_cost_what_each_of_them_costs(
     what: str, shape: str, cost: Cost, tmp_path: Path
 ) -> None:

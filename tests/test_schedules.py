@@ -29,7 +29,7 @@ def soak(*arguments: str, folder: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", ["a", pytest.param("b", marks=pytest.mark.slow)])
 def test_F8_every_process_sees_exactly_what_was_acknowledged(tmp_path: Path, seed: str) -> None:
-    count = volume(20, 100)
+    count = volume(8, 100)
     options = ("--everyday", "--seed", seed, "--count", str(count), "--length", "12", "--jobs", "1")
     counts = soak("schedules", *options, folder=tmp_path)
     assert counts["schedules"] == count
@@ -37,19 +37,19 @@ def test_F8_every_process_sees_exactly_what_was_acknowledged(tmp_path: Path, see
 
 
 def test_F8_every_surface_sees_exactly_what_was_acknowledged(tmp_path: Path) -> None:
-    count = volume(2, 6)
+    count = volume(1, 6)
     counts = soak("schedules", "--seed", "surfaces", "--count", str(count), "--jobs", "1", folder=tmp_path)
     assert counts["schedules"] == count
 
 
 def test_F8_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    count = volume(12, 60)
+    count = volume(6, 60)
     counts = soak("kills", "--seed", "a", "--count", str(count), "--jobs", "1", folder=tmp_path)
     assert counts["kills"] >= count and counts["read_first"] * 2 >= counts["processes"]
 
 
 def test_F4_what_a_person_saves_is_kept_while_agents_write(tmp_path: Path) -> None:
-    count = volume(16, 80)
+    count = volume(8, 80)
     counts = soak("editor", "--seed", "a", "--count", str(count), "--jobs", "1", folder=tmp_path)
     assert counts["saves"] >= count
 

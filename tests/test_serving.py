@@ -42,9 +42,9 @@ NOTE = b"POST /v1/users/42/note HTTP/1.1\r\nHost: localhost\r\nContent-Type: app
 WARM = """
 import json, os, signal, socket, sys
 import recollect
-from recollect.store.keys import Keys
+from recollect.store.keys import ApiKeys
 from recollect.surfaces.http_server import Address
-from recollect.surfaces.serve import Server, run
+from recollect.surfaces.serve import Server, run_server
 
 door = socket.socket(fileno=int(sys.argv[1]))
 while (asked := socket.recv_fds(door, 65536, 2))[0]:
@@ -62,7 +62,7 @@ while (asked := socket.recv_fds(door, 65536, 2))[0]:
     exec(told["before"])
     with recollect.open(told["where"]) as app:
         server = Server(app, Address.parse("127.0.0.1:0"))
-        run(server, app, workers=0, listening=lambda port: print(port, flush=True))
+        run_server(server, app, workers=0, listening=lambda port: print(port, flush=True))
     sys.exit(0)
 """
 
@@ -348,12 +348,12 @@ def test_U4_U5_what_mcp_clients_ask_counts_as_what_is_asked_of_the_api(app: Reco
 
 KILL_AT = """
 calls = iter(range(100))
-keep = Keys.keep_answer
+keep = ApiKeys.keep_answer
 def kept(self, *how):
     if next(calls) == {number}:
         os.kill(os.getpid(), signal.SIGKILL)
     keep(self, *how)
-Keys.keep_answer = kept
+ApiKeys.keep_answer = kept
 """
 BATCH = {
     "operations": [

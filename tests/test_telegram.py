@@ -41,11 +41,11 @@ from recollect.surfaces.telegram.updates import BotIdentity, MessageUpdate, read
 from recollect.testing.models import Fail, ModelRequest, ModelServer, Say, Stall, Turn
 from recollect.testing.telegram import TelegramChat, TelegramMessage, TelegramUser
 from tests.fakes.telegram import FaultyTelegramServer
+from tests.program import ProgramProcess
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*PTB_TIMEDELTA")
 
 GOT_IT = "Got it, I'll remember that."
-PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
 
 
 class Clock:
@@ -945,9 +945,7 @@ def _program(server: FaultyTelegramServer, root: Path, *args: str) -> Iterator[s
         "MEMORY_DIR": str(root),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    process = subprocess.Popen(
-        [*PROGRAM, "telegram", *args], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = ProgramProcess("telegram", *args, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:

@@ -217,9 +217,9 @@ def test_T7_a_host_that_handles_sigterm_keeps_the_log_and_one_that_does_not_keep
 def test_T7_a_store_that_fails_for_good_does_not_keep_the_interpreter_from_ending(tmp_path: Path) -> None:
     ending = """
 from recollect.errors import StoreFullError
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 def fail(self): raise StoreFullError()
-Person.write_alongside = fail
+UserMemory.write_alongside = fail
 suite.call("memory_search", {"query": "tea"})
 """
     ran = _run(tmp_path, ending)

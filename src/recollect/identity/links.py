@@ -13,17 +13,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from io import BytesIO
 from typing import Any
 
 from recollect.config import Config
 from recollect.errors import LinkError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, new_salt, normal
-from recollect.identity.copies import archive, restore, secret_of, sweep
 from recollect.identity.erasure import UnfinishedError
 from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked, check_identity
-from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
+from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, secret_of, state_before, take_back
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
+from recollect.memory.transfer import import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, refusal_if_paused
@@ -427,13 +428,13 @@ class Identities:
         assert link.entered is not None
         survivor, joined = self._people.person(link.survivor), self._people.person(link.joined)
         details: dict[str, Any] = dict(link.details)
-        copy: bytes | None = None
+        copy = BytesIO()
         brought: Contents | None = None
         if memory_of(joined):
-            with joined.read(notes=True) as reader:
-                brought = contents(reader, link.id, self._now)
             try:
-                copy = archive(joined, link.id)  # if something came in between, all of this is repeated
+                with joined.read(notes=True) as reader:
+                    brought = contents(reader, link.id, self._now)
+                    write_archive(joined, reader, copy)
             except StoreError:
                 if self._is_merging(link.id):
                     raise
@@ -443,7 +444,7 @@ class Identities:
         with self._store.write() as view:
             secret = "" if brought is None else brought.state.secret.hex()
             begun = view.run("begin_merging", id=link.id, secret=secret, details=json.dumps(details))
-            view.run("keep_copy", id=link.id, copy=copy)
+            view.run("keep_copy", id=link.id, copy=copy.getvalue() if brought else None)
         if not begun:
             return  # another process is further ahead
         if brought is not None:
@@ -465,7 +466,6 @@ class Identities:
     def _remove(self, link: Link) -> None:
         """Remove the joined memory from its old place, unless it was written to after it was merged."""
         joined = self._people.person(link.joined)
-        sweep(joined, link.id)
         if not memory_of(joined):
             return
 
@@ -488,13 +488,12 @@ class Identities:
             [[copy]] = view.rows("copy", id=link_id)
         if copy is not None and secret_of(back) != link.secret:
             try:
-                restore(back, bytes(copy), link.id)
+                import_archive(back, Acting(actor="link"), BytesIO(copy))
             except StoreError:
                 if secret_of(back) != link.secret:
                     raise  # otherwise another process has restored it
             with back.write(Acting(actor="upkeep"), hooks=NO_HOOKS) as write:
                 remove_expired(write, back.files)
-        sweep(back, link.id)
         done, kept = take_back(self._people.person(link.survivor), link.id, link.details, str(who))
         with self._store.write(erases=True) as view:
             view.run("set_unlinked", id=link.id)

@@ -1,15 +1,16 @@
-"""Merging one memory into another, through the ordinary write path and under one run, and undoing it.
+"""Merging one memory into another, through the ordinary write path, in one transaction and under one run, as an import
+does; and undoing it, in one transaction too.
 
-What is already there is recognised, so the merge can be repeated after a kill at any point.
+A kill leaves all of it or nothing. What is already there is recognised, so the merge can be repeated for what was
+written in the meantime.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from recollect.errors import NotFoundError, UndoError
@@ -18,6 +19,7 @@ from recollect.memory.erase import erase_records
 from recollect.memory.interaction_log import store_interactions
 from recollect.memory.journal import undo_target
 from recollect.memory.transaction import NO_HOOKS
+from recollect.memory.transfer import StoredRecords
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write, mask_data, tombstone_hashes
 from recollect.policy.secrets import mask
@@ -36,8 +38,6 @@ from recollect.records import (
 )
 from recollect.store.contract import Query, Reader, State, Tombstone
 
-_BATCH = 500
-_INSTANT = timedelta(microseconds=1)
 Still = Callable[[], None]
 """Raises if the joining was cancelled meanwhile; called under the user's lock."""
 
@@ -102,31 +102,28 @@ class Merge:
         self._run = run
         self._reason = f"joined with {name}"
         self._still = still
-        self._said: dict[tuple[str, str | None], list[Record]] = {}
-        self._there: set[str] = set()
 
     def __call__(self) -> Counter[str]:
-        """Merge everything, in several transactions; the last one completes it."""
-        self._drop_what_was_erased_there()
+        """Merge everything; return how many records were written, already known, and so on."""
         records = sorted(self.brought.records, key=lambda one: (one.kind, one.session or "", one.valid_from, one.id))
-        for start in range(0, len(records), _BATCH):
-            part = records[start : start + _BATCH]
-            with self._write() as write:
-                self._look_up(write, part)
-                for record in part:
-                    self.counts[self._take(write, record)] += 1
-        self._end()
-        return self.counts
-
-    @contextmanager
-    def _write(self) -> Iterator[Write]:
         with self.person.write(self._acting, hooks=NO_HOOKS) as write:
             self._still()
             # a pause stops new learning, not what is already known; it holds again after this
             write.state = replace(write.state, mode="on")
-            yield write
+            is_first = not _ends_with(write, self._run, "join")
+            self._drop_what_was_erased_there(write)
+            stored = StoredRecords(write)
+            stored.look_up([record.id for record in records])
+            for record in records:
+                self.counts[self._take(write, stored, record)] += 1
+            self._merge_the_rest(write)
+            if is_first:
+                write.tx.charge(self.brought.spending)
+                self._take_over_state(write)
+                write.mark("join", "", reason=self._reason)
+        return self.counts
 
-    def _drop_what_was_erased_there(self) -> None:
+    def _drop_what_was_erased_there(self, write: Write) -> None:
         """Erase the same records here too, and forget those that merely say the same until said again."""
         if not self.brought.tombstones:
             return
@@ -135,37 +132,22 @@ class Merge:
         for tombstone in self.brought.tombstones:
             by_hash.setdefault(tombstone.hash, []).append(tombstone)
         gone = {tombstone.record_id for tombstone in self.brought.tombstones} - {one.id for one in self.brought.records}
-        with self._write() as write:
-            same = write.tx.find(Query(ids=sorted(gone), statuses=()))
-            if same:
-                erase_records(write, self.person.files, same)
-            for record in write.tx.find(Query()):
-                found = [one for key in keys for hash in tombstone_hashes(record, key) for one in by_hash.get(hash, ())]
-                if found and not said_again(record, found):
-                    write.forget(record, reason=f"erased on the other side, {self._reason}")
+        same = write.tx.find(Query(ids=sorted(gone), statuses=()))
+        if same:
+            erase_records(write, self.person.files, same)
+        for record in write.tx.find(Query()):
+            found = [one for key in keys for hash in tombstone_hashes(record, key) for one in by_hash.get(hash, ())]
+            if found and not said_again(record, found):
+                write.forget(record, reason=f"erased on the other side, {self._reason}")
 
-    def _look_up(self, write: Write, part: Sequence[Record]) -> None:
-        """Find existing records of the kinds that the write path does not compare."""
-        self._said = {}
-        self._there = {one.id for one in write.tx.find(Query(ids=[one.id for one in part], statuses=()))}
-        sessions = {one.session for one in part if one.kind == "message"}
-        for session in sessions:
-            moments = [one.valid_from for one in part if one.kind == "message" and one.session == session]
-            query = Query(
-                kinds=("message",), session=session, said_from=min(moments), said_until=max(moments) + _INSTANT
-            )
-            self._said["message", session] = [one for one in write.tx.find(query) if one.session == session]
-        for day in {one.key for one in part if one.kind == "daily"}:
-            self._said["daily", day] = write.tx.find(Query(kinds=("daily",), key=day))
-
-    def _take(self, write: Write, record: Record) -> str:
+    def _take(self, write: Write, stored: StoredRecords, record: Record) -> str:
         """Merge one record; return what became of it."""
         if erased_before(write, record, lambda run: True):
             return "erased before"
-        if record.id in self._there:
+        if stored.has_id(record):
             return "known"
         record = replace(record, seq=0)
-        if (same := self._same(write, record)) is not None:
+        if (same := _same(write, stored, record)) is not None:
             if record.kind == "scratch" and same.content != record.content and record.updated_at > same.updated_at:
                 return self._updated(write, same, {"content": record.content}, "correction")
             return self._kept(write, same, record)
@@ -185,24 +167,6 @@ class Merge:
         if isinstance(outcome, Conflict) and isinstance(outcome.record, Fact):
             return self._settled(write, outcome.record, record)
         return "refused"
-
-    def _same(self, write: Write, record: Record) -> Record | None:
-        """Return the same record at the same place, for kinds that the write path does not compare."""
-        if record.kind == "message":
-            known = self._said["message", record.session]
-            same = ((one.content, one.valid_from) == (record.content, record.valid_from) for one in known)
-        elif record.kind == "daily":
-            known = self._said["daily", record.key]
-            same = (one.content == record.content for one in known)
-        elif record.kind == "scratch":
-            known = write.tx.find(Query(kinds=("scratch",), key=record.key))
-            same = (True for _ in known)
-        elif record.kind in ("observation", "episode") and write.cache.has_exactly(record):
-            known = [one for one in write.tx.find(Query(kinds=(record.kind,))) if one.content == record.content]
-            same = (True for _ in known)
-        else:
-            return None
-        return next((one for one, is_same in zip(known, same, strict=True) if is_same), None)
 
     def _kept(self, write: Write, known: Record, record: Record) -> str:
         """Keep the existing record, with the more important properties of the other."""
@@ -250,22 +214,15 @@ class Merge:
         outcome = write.update(known, changes, reason=reason, note=self._reason, since=since)
         return "updated" if outcome.done else "refused"
 
-    def _end(self) -> None:
-        """Merge everything other than records, once."""
-        brought = self.brought
-        with self._write() as write:
-            tx = write.tx
-            store_interactions(tx, brought.interactions, write.now)
-            tx.log_calls(brought.calls)
-            tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
-            if brought.carried:
-                tx.bury(brought.carried)
-                write.know_tombstones()
-            if any(entry.op == "join" for entry in tx.entries(run=self._run, newest_first=True, limit=50)):
-                return
-            tx.charge(brought.spending)
-            self._take_over_state(write)
-            write.mark("join", "", reason=self._reason)
+    def _merge_the_rest(self, write: Write) -> None:
+        """Merge what is not a record and can be merged repeatedly."""
+        brought, tx = self.brought, write.tx
+        store_interactions(tx, brought.interactions, write.now)
+        tx.log_calls(brought.calls)
+        tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
+        if brought.carried:
+            tx.bury(brought.carried)
+            write.know_tombstones()
 
     def _take_over_state(self, write: Write) -> None:
         """Choose the more careful state: paused if either is, and only consents that both gave."""
@@ -273,7 +230,7 @@ class Merge:
         if mode != write.tx.state().mode:
             write.tx.set_mode(mode)
             write.mark({"paused": "pause"}.get(mode, mode), "", reason=self._reason)
-        given, is_new = set(write.tx.consents()), write.tx.state().seq == 0 or self._was_empty(write)
+        given, is_new = set(write.tx.consents()), self._was_empty(write)
         for name in sorted(self.brought.consents - given if is_new else given - self.brought.consents):
             (write.consent if is_new else write.withdraw)(name)
 
@@ -288,31 +245,32 @@ def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) 
     What came only by it is removed; what was changed again since was learned together and stays.
     """
     acting = Acting(actor=f"link:{name}", run=f"{run}-undo")
-    with person.read() as reader:
-        numbers = [entry.seq for entry in reader.entries(run=run, newest_first=True) if entry.after is not None]
     done = kept = 0
-    for start in range(0, len(numbers), _BATCH):
-        with person.write(acting, hooks=NO_HOOKS) as write:
-            gone: list[Record] = []
-            for number in numbers[start : start + _BATCH]:
-                entry = write.tx.entry(number)
-                if entry is None:
-                    continue
-                if _take_back(write, entry):
-                    done += 1
-                elif not write.tx.entries(undoes=number, limit=1):
-                    kept += 1
-                    continue
-                record = write.tx.get(entry.record_id)
-                if entry.before is None and record is not None and record.status == "archived":
-                    gone.append(record)
-            if gone:
-                erase_records(write, person.files, gone, bury=False)
+    gone: list[Record] = []
     with person.write(acting, hooks=NO_HOOKS) as write:
+        is_first = not _ends_with(write, f"{run}-undo", "unjoin")
+        for entry in write.tx.entries(run=run, newest_first=True):
+            if entry.after is None:
+                continue
+            if _take_back(write, entry):
+                done += 1
+            elif not write.tx.entries(undoes=entry.seq, limit=1):
+                kept += 1
+                continue
+            record = write.tx.get(entry.record_id)
+            if entry.before is None and record is not None and record.status == "archived":
+                gone.append(record)
+        if gone:
+            erase_records(write, person.files, gone, bury=False)
         _restore_state(write, details)
-        if not any(entry.op == "unjoin" for entry in write.tx.entries(run=acting.run, newest_first=True, limit=50)):
+        if is_first:
             write.mark("unjoin", "", reason=f"no longer joined with {name}")
     return done, kept
+
+
+def _ends_with(write: Write, run: str, op: str) -> bool:
+    """Return whether the last entry of a run is this one: then all of the run is done."""
+    return any(entry.op == op for entry in write.tx.entries(run=run, newest_first=True, limit=1))
 
 
 def _take_back(write: Write, entry: JournalEntry) -> bool:
@@ -355,6 +313,22 @@ def state_before(reader: Reader, interactions: Sequence[Interaction]) -> dict[st
 def memory_of(person: UserMemory) -> bool:
     """Return True if there is a memory, in the database or by hand in a file."""
     return person.user.exists() or person.files.any_text()
+
+
+def secret_of(person: UserMemory) -> str:
+    """Return what tells one life of a memory from another."""
+    with person.user.read() as reader:
+        return reader.state().secret.hex()
+
+
+def _same(write: Write, stored: StoredRecords, record: Record) -> Record | None:
+    """Return the same record at the same place, for kinds that the write path does not compare."""
+    if record.kind in ("observation", "episode") and write.cache.has_exactly(record):
+        found = write.tx.find(Query(kinds=(record.kind,)))
+        return next((one for one in found if one.content == record.content), None)
+    known = stored.same(record)
+    same = None if known is None else write.tx.get(known)
+    return None if same is None or (record.kind == "message" and same.session != record.session) else same
 
 
 def _clean(record: Record) -> Record:

@@ -16,8 +16,9 @@ import zipfile
 import zlib
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
@@ -88,15 +89,17 @@ def export_archive(
     """Write the archive, which must be ``outside`` of these folders; a file is replaced only once the new one is
     complete.
     """
-    with (
-        open_output("path", path, outside) as file,
-        memory.read(notes=True) as reader,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-    ):
+    with open_output("path", path, outside) as file, memory.read(notes=True) as reader:
+        write_archive(memory, reader, file, progress)
+    return path
+
+
+def write_archive(memory: UserMemory, reader: Reader, file: BinaryIO, progress: Progress | None = None) -> None:
+    """Write the archive of a memory as this reader sees it."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in _members(memory, reader, progress):
             # a fixed time, so that the same memory gives the same archive
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
-    return path
 
 
 def own_folders(memory: UserMemory) -> list[Path]:
@@ -190,7 +193,7 @@ def _import_any(
 ) -> ImportReport:
     check_source(path)
     if path.is_file() and _is_zip(path):
-        return _import_archive(memory, acting, path, dry_run, progress)
+        return import_archive(memory, acting, path, dry_run=dry_run, progress=progress)
     skipped: list[str] = []
     kind, drafts = read_drafts(path, memory.user.user_id, from_user, memory.clock(), memory.config, skipped)
     report = ImportReport(format=kind, skipped=skipped)
@@ -227,14 +230,14 @@ def _is_zip(path: Path) -> bool:
 class _Archive:
     """An export that is read member by member, keeping little in memory."""
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
-        self._name, self._archive = path.name, archive
+    def __init__(self, name: str, packed: int, archive: zipfile.ZipFile) -> None:
+        self._name, self._archive = name, archive
         members = archive.infolist()
         size = sum(member.file_size for member in members)
         if size > _LARGEST:
-            raise InvalidInputError("path", f"{path.name} unpacks to more than {_LARGEST >> 20} MB")
-        if len(members) > _MOST_MEMBERS or (size > _SMALL and size > _HIGHEST_RATIO * path.stat().st_size):
-            raise InvalidInputError("path", f"{path.name} is compressed too much to be an export")
+            raise InvalidInputError("path", f"{name} unpacks to more than {_LARGEST >> 20} MB")
+        if len(members) > _MOST_MEMBERS or (size > _SMALL and size > _HIGHEST_RATIO * packed):
+            raise InvalidInputError("path", f"{name} is compressed too much to be an export")
         self._left, self._rows = _LARGEST, _MOST_ROWS
 
     def document(self, name: str) -> Any:
@@ -277,17 +280,25 @@ def _from_json(data: bytes) -> Any:
     return value
 
 
-def _import_archive(
-    memory: UserMemory, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
+def import_archive(
+    memory: UserMemory,
+    acting: Acting,
+    source: Path | BytesIO,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> ImportReport:
+    """Import what `write_archive` wrote: exactly into an empty memory, by merging into one that is in use."""
+    name = source.name if isinstance(source, Path) else "the archive"
     try:
-        with zipfile.ZipFile(path) as opened:
-            archive = _Archive(path, opened)
+        packed = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
+        with zipfile.ZipFile(source) as opened:
+            archive = _Archive(name, packed, opened)
             manifest = archive.document("manifest.json")
             if manifest["format"] != _FORMAT:
                 raise KeyError("format")
             if manifest["version"] > _VERSION:
-                raise InvalidInputError("path", f"{path.name} was exported by a newer Recollect; upgrade to import it")
+                raise InvalidInputError("path", f"{name} was exported by a newer Recollect; upgrade to import it")
             told = archive.document("state.json")
             if told["mode"] not in MODES:
                 raise ValueError("mode")
@@ -325,10 +336,10 @@ def _import_archive(
     except RecollectError:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *_UNREADABLE):
-        raise InvalidInputError("path", f"{path.name} is not a Recollect export, or it is damaged") from None
+        raise InvalidInputError("path", f"{name} is not a Recollect export, or it is damaged") from None
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
-    drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
+    drafts = [Draft(name, record) for record in latest.values() if record.status == "active"]
     if _in_use(memory):
         _merge_interactions(memory, interactions, report, dry_run)
         return _merge_drafts(memory, acting, drafts, report, dry_run, progress)
@@ -346,8 +357,8 @@ def _import_archive(
         tx.log(entries)
         tx.bury(tombstones)
         tx.set_recalled(recalls)
-        for name, at in consents.items():
-            tx.set_consent(name, True, at)
+        for consent, at in consents.items():
+            tx.set_consent(consent, True, at)
         tx.put_interactions(interactions)
         for run in runs:
             tx.put_run(run)
@@ -378,7 +389,7 @@ def _merge_drafts(
     run = acting.run or new_id("run")
     try:
         with memory.write(replace(acting, run=run)) as write:
-            there = _StoredRecords(write)
+            there = StoredRecords(write)
             for start in range(0, len(drafts), _STEP):
                 if progress:
                     progress(start, len(drafts))
@@ -416,7 +427,7 @@ def _merge_interactions(
         pass
 
 
-def _import_draft(write: Write, there: _StoredRecords, draft: Draft, report: ImportReport) -> None:
+def _import_draft(write: Write, there: StoredRecords, draft: Draft, report: ImportReport) -> None:
     record = replace(draft.record, version=1, seq=0, created_at=write.now, updated_at=write.now)
     if write.was_erased(draft.record):
         report.refused += 1
@@ -439,38 +450,44 @@ def _import_draft(write: Write, there: _StoredRecords, draft: Draft, report: Imp
         report.skipped.append(f"{draft.where}: {outcome.message}")
 
 
-class _StoredRecords:
-    """The records already stored, looked up for each record of an import; each place is read once."""
+class StoredRecords:
+    """The records already stored, looked up for each record of an import or a merge; each place is read once."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
         self._ids: set[str] = set()
-        self._said: dict[tuple[str, str | None], set[Hashable]] = {}
+        self._said: dict[tuple[str, str | None], dict[Hashable, str]] = {}
 
     def look_up(self, ids: Sequence[str]) -> None:
         self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
 
+    def has_id(self, record: Record) -> bool:
+        """Return whether the very record is stored; its id must have been looked up."""
+        return record.id in self._ids
+
     def __contains__(self, record: Record) -> bool:
-        if record.id in self._ids:
-            return True
         if record.kind in ("observation", "episode"):
-            return self._write.cache.has_exactly(record)
-        # the other kinds that the write path does not compare: the same thing at the same place
+            return self.has_id(record) or self._write.cache.has_exactly(record)
+        return self.has_id(record) or self.same(record) is not None
+
+    def same(self, record: Record) -> str | None:
+        """Return the id of the same thing at the same place, for other kinds that the write path does not compare."""
         place = _location_key(record)
-        return place is not None and _content_identity(record) in self._at(place)
+        return None if place is None else self._at(place).get(_content_identity(record))
 
     def add(self, record: Record) -> None:
         place = _location_key(record)
         if place is not None:
-            self._at(place).add(_content_identity(record))
+            self._at(place)[_content_identity(record)] = record.id
             if record.kind == "message" and ("message", None) in self._said:
-                self._said["message", None].add(_content_identity(record))
+                self._said["message", None][_content_identity(record)] = record.id
 
-    def _at(self, place: tuple[str, str | None]) -> set[Hashable]:
+    def _at(self, place: tuple[str, str | None]) -> dict[Hashable, str]:
         if place not in self._said:
             kind, name = place
             query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
-            self._said[place] = {_content_identity(record) for record in self._write.tx.find(query)}
+            found = self._write.tx.find(replace(query, newest_first=True))  # of several, the oldest is the last put
+            self._said[place] = {_content_identity(record): record.id for record in found}
         return self._said[place]
 
 
