@@ -8,6 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal
 
+from recollect import checks as check
 from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
@@ -40,7 +41,9 @@ class Client:
     """The memories on a server. Created by `recollect.client.connect`."""
 
     def __init__(self, connection: HttpConnection) -> None:
-        self._connection = connection
+        self._connection = check.check_instance(
+            "connection", connection, HttpConnection, "what `connect` makes; call that"
+        )
 
     def user(self, user_id: str | int) -> RemoteMemory:
         """Return the memory of one user. Nothing is created until something is stored."""
@@ -115,7 +118,13 @@ class Client:
         wait: bool = False,
     ) -> Result:
         """Call a tool for a user. A slow call is deferred unless you ``wait``; see `task`."""
-        told = {"session": session, "chat": chat, "agent": agent, "suites": list(suites) or None, "wait": wait or None}
+        told = {
+            "session": session,
+            "chat": chat,
+            "agent": agent,
+            "suites": check.check_list("suites", suites) or None,
+            "wait": wait or None,
+        }
         body = {"arguments": arguments or {}} | {name: value for name, value in told.items() if value is not None}
         path = f"users/{segment(check_user_id(user_id))}/tools/{segment(tool)}"
         result: Result = from_plain(Result, self._connection.ask("POST", path, body=body, again=False)["result"])
@@ -145,6 +154,9 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Clien
 
     ``timeout`` is the maximum time for a response, in seconds.
     """
-    if not url.startswith(("http://", "https://")):
+    if not check.check_line("url", url).startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")
-    return Client(HttpConnection(url, key, timeout=timeout))
+    key = check.check_optional_line("key", key)
+    if key is not None and not key.isascii():
+        raise InvalidInputError("key", "must be as the operator gave it: letters, digits and underscores")
+    return Client(HttpConnection(url, key, timeout=check.check_seconds("timeout", timeout)))
