@@ -19,7 +19,13 @@ from recollect.client import connect
 from recollect.errors import InvalidInputError
 from recollect.records import FILES_LEFT, Receipt
 from recollect.store.sqlite import SqliteStore
-from recollect.surfaces.cli import chat as _chat  # noqa: F401  (they add their commands)
+from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
+    chat,
+    memory_commands,
+    read_commands,
+    remove_commands,
+    write_commands,
+)
 from recollect.surfaces.cli.program import app as program
 from recollect.work.contract import Task
 from recollect.work.deferred_calls import TOOL

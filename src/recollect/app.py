@@ -65,6 +65,13 @@ class Recollect:
         clock: Clock = utc_now,
         embedder: Embedder | None = None,
     ) -> None:
+        if not callable(getattr(store, "user", None)):
+            raise InvalidInputError("where", "must be a folder, a postgresql:// address, or a store")
+        if not callable(clock):
+            raise InvalidInputError(
+                "clock", "must be a function that returns the time, such as recollect.times.utc_now"
+            )
+        check.check_instance("config", config, Config, "a recollect.Config")
         # absolute, because a relative folder would follow the working directory
         if isinstance(store, SqliteStore):
             config = replace(config, memory_dir=store.root)
@@ -542,12 +549,16 @@ def open(
     MEMORY.md and the daily notes; by default MEMORY_FILES and MEMORY_DIR decide. ``embedder`` is your own, or a name as
     in MEMORY_EMBEDDER. Other settings are those of `Config`; the environment provides those that are not given.
     """
+    files = None if files is None else check.check_path("files", files)
     if isinstance(embedder, str):
         settings["embedder"], embedder = embedder, None
     if where is not None and not isinstance(where, str | Path):
         chosen = Config.load(**settings) if config is None else config
-        return Recollect(where, chosen, folder=None if files is None else Path(files), clock=clock, embedder=embedder)
+        return Recollect(where, chosen, folder=files, clock=clock, embedder=embedder)
+    if isinstance(where, str) and "://" not in where:
+        where = check.check_path("where", where)
     chosen = Config.resolve(where, files, **settings) if config is None else config
+    check.check_instance("config", chosen, Config, "a recollect.Config")
     if chosen.database_url:
         from recollect.store.postgres import PostgresStore
 
@@ -570,6 +581,10 @@ def _remove_folder(folder: Path) -> int:
 def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:
     if embedder is None and config.embedder in ("", "none"):
         return None
+    if embedder is not None and not callable(getattr(embedder, "embed", None)):
+        raise InvalidInputError(
+            "embedder", "must be a name, as in MEMORY_EMBEDDER, or have name, dimensions and embed()"
+        )
     from recollect.search.embedders.embedder import check_embedder  # here, not above: they load NumPy
     from recollect.search.embedders.opening import open_embedder
 

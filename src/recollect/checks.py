@@ -190,6 +190,22 @@ def check_list(field: str, value: Iterable[_T], kind: type[_T] | None = None) ->
     return found
 
 
+def check_instance(field: str, value: object, kind: type[_T], wanted: str) -> _T:
+    """Something of a class of ours; ``wanted`` says where the caller gets it."""
+    if not isinstance(value, kind):
+        raise InvalidInputError(field, f"must be {wanted}, not {_type_name(value)}")
+    return value
+
+
+def check_seconds(field: str, value: object, most: float = 86_400) -> float:
+    """A length of time, more than 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise InvalidInputError(
+            field, f"{_preview_value(value)} is not a number of seconds, more than 0 and at most {most:,}"
+        )
+    return float(value)
+
+
 def check_moment(field: str, value: object, last_year: int = 9_999) -> datetime:
     """Check a point in time: a datetime, a date, or ISO 8601 text."""
     if not isinstance(value, date | str) or (isinstance(value, str) and len(value) > MAX_DATE):

@@ -158,6 +158,10 @@ class Config:
         for f in fields(self):
             low, high = f.metadata["low"], f.metadata["high"]
             value = getattr(self, f.name)
+            if isinstance(f.default, Path) and isinstance(value, str):
+                value = Path(value)
+                object.__setattr__(self, f.name, value)  # as a caller wrote it
+            _check_type(f, value)
             if low is not None and not low <= value <= high:
                 raise ConfigError(f"{f.metadata['variable']} is {value}; it must be from {low} to {high}")
         for wanted in filter(None, self.telemetry.replace(" ", "").split(",")):
@@ -180,6 +184,12 @@ class Config:
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Config:
         """Return the settings from the environment. Arguments that are not None override it."""
         environ = os.environ if environ is None else environ
+        if not isinstance(environ, Mapping) or not all(isinstance(text, str) for text in environ.values()):
+            raise ConfigError("environ must map names to texts, as os.environ does")
+        if unknown := overrides.keys() - {f.name for f in fields(cls)}:
+            raise ConfigError(
+                f"there is no setting {min(unknown)!r}; `recollect config` and docs/configuration.md list all"
+            )
         values: dict[str, Any] = {}
         for f in _variables():
             text = environ.get(f.metadata["variable"], "").strip()
@@ -238,6 +248,23 @@ class Config:
             if not equals or not name:
                 raise ConfigError(f"weights is {self.weights!r}; it must be like vector=1,date=0.75") from None
         return changes
+
+
+_KINDS: dict[type, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "True or False"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    str: ((str,), "text"),
+}
+
+
+def _check_type(f: Field[Any], value: object) -> None:
+    """Raise an error that names the setting, as the environment and as an argument, unless the value has its type."""
+    kinds, wanted = _KINDS.get(type(f.default), ((Path,), "a path"))
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise ConfigError(
+            f"{f.metadata['variable'] or f.name} ({f.name}=) must be {wanted}, not {type(value).__name__}"
+        )
 
 
 def _variables() -> list[Field[Any]]:

@@ -407,6 +407,7 @@ class Receipt:
     at: datetime
     ids: tuple[str, ...]
     places: dict[str, int]
+    notices: tuple[str, ...] = ()
 
     @property
     def removed(self) -> dict[str, int]:

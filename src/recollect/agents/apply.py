@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from typing import Literal
 
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.memory import Memory
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
+from recollect.policy.retention import daily_expiry
 from recollect.records import (
     USER_EDIT,
     Conflict,
@@ -191,8 +192,17 @@ def _remember_finding(memory: Memory, finding: Finding, content: str, *, durable
         excerpt=finding.excerpt,
         messages=finding.messages,
         valid_from=finding.said_at,
-        day=None if finding.said_at is None else finding.said_at.date(),
+        day=_note_day(memory, finding),
     )
+
+
+def _note_day(memory: Memory, finding: Finding) -> date | None:
+    """Return the day whose note it would go to: when it was said, unless that note is no longer kept; else today's."""
+    if finding.said_at is None:
+        return None
+    day, now = finding.said_at.date(), memory.clock()
+    is_kept = daily_expiry(day, memory.config.daily_retention_days) > now
+    return day if is_kept and day <= now.date() else None
 
 
 def _value_with_key(finding: Finding) -> str:

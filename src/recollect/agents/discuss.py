@@ -15,6 +15,7 @@ from typing import Any
 from recollect.agents.capture import Captured, capture
 from recollect.agents.models import Account, Model, ModelLimits, Reply, Turn
 from recollect.agents.prompts import prompt
+from recollect.agents.rules.questions import asked_keys, is_question
 from recollect.agents.rules.sentences import plain_punctuation, sentences
 from recollect.agents.rules.tables import union
 from recollect.agents.tiers import model_keeps_memory
@@ -44,6 +45,9 @@ _UNUSABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST_ANSWER = 100_000
 RECALLED = "What I remember about that:"
 """The first line of an answer that only quotes memory."""
+SAID = "You told me:"
+"""The first line of an answer that quotes what the person said."""
+_LONGEST_QUOTE = 300
 _NOT_PRIVATE = "Others read along, so nothing that is remembered of this person is told to you here."
 _NOTHING_HERE = "I have nothing about that from this group. If I know it from elsewhere, I will tell it to you alone."
 """The same whether there is something elsewhere or not."""
@@ -282,16 +286,35 @@ class Discussion:
     # without a model
 
     def _from_memory(self, heard: ReceivedMessage) -> str:
-        found = [hit.record for hit in self.memory.search(heard.text, limit=5, min_score=0.05)]
+        """Return what memory has to say to it: what it asks for, or what is about the same, or what was said before."""
+        asks = is_question(heard.text) or any(sentence.asks for sentence in sentences(heard.text))
+        found = [one for key in asked_keys(heard.text) for one in self.memory.read(kind="fact", key=key)]
+        found = found or [hit.record for hit in self.memory.search(heard.text, limit=5, min_score=0.05)]
         # the daily note also records how a fact was asked for; the fact says it better
         told = [one for one in found if not (isinstance(one, DailyEntry) and one.section == "Explicit Memories")]
         if lines := [f"- {neutral(one.text)}" for one in (told or found)[:3]]:
             return "\n".join([RECALLED, *lines])
-        if any(sentence.asks for sentence in sentences(heard.text)):
+        if asks:
+            if lines := self._quotes(heard):
+                return "\n".join([SAID, *lines])
             return "I have nothing about that in memory." if self._private else _NOTHING_HERE
         if union("greeting", r"^\W*", rf"\b.{{0,{_LONGEST_NAME}}}$").match(plain_punctuation(heard.text)):
             return "Hello! Tell me something, or ask what I remember."
         return _OFF[self.memory.mode] if heard.message is None else "Noted."
+
+    def _quotes(self, heard: ReceivedMessage) -> list[str]:
+        """Return what the person said earlier that may answer a question; what they asked themselves does not."""
+        hits = self.memory.search(heard.text, limit=10, kinds=("message",), min_score=0.05)
+        said = [hit.record for hit in hits if hit.words]
+        told = [
+            one.content[:_LONGEST_QUOTE]
+            for one in said
+            if isinstance(one, Message)
+            and one.role == "user"
+            and not is_question(one.content)
+            and "?" not in one.content
+        ]
+        return [f"- {neutral(one)}" for one in told[:2] if one != heard.text]
 
 
 def strip_unstorable(text: str) -> str:

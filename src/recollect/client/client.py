@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+from recollect import checks as check
 from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
@@ -41,7 +42,9 @@ class Client:
     """The memories on a server. Created by `recollect.client.connect`."""
 
     def __init__(self, connection: HttpConnection) -> None:
-        self._connection = connection
+        self._connection = check.check_instance(
+            "connection", connection, HttpConnection, "what `connect` makes; call that"
+        )
 
     def user(self, user_id: str | int) -> RemoteMemory:
         """Return the memory of one user. Nothing is created until something is stored."""
@@ -101,7 +104,13 @@ class Client:
         wait: bool = False,
     ) -> Result:
         """Call a tool for a user. A slow call is deferred unless you ``wait``; see `task`."""
-        told = {"session": session, "chat": chat, "agent": agent, "suites": list(suites) or None, "wait": wait or None}
+        told = {
+            "session": session,
+            "chat": chat,
+            "agent": agent,
+            "suites": check.check_list("suites", suites) or None,
+            "wait": wait or None,
+        }
         body = {"arguments": arguments or {}} | {name: value for name, value in told.items() if value is not None}
         return self._ask(Result, "POST", f"{_path(user_id)}/tools/{segment(tool)}", body=body, again=False)
 
@@ -133,6 +142,9 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Clien
 
     ``timeout`` is the maximum time for a response, in seconds.
     """
-    if not url.startswith(("http://", "https://")):
+    if not check.check_line("url", url).startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")
-    return Client(HttpConnection(url, key, timeout=timeout))
+    key = check.check_optional_line("key", key)
+    if key is not None and not key.isascii():
+        raise InvalidInputError("key", "must be as the operator gave it: letters, digits and underscores")
+    return Client(HttpConnection(url, key, timeout=check.check_seconds("timeout", timeout)))

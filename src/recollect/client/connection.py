@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
+from recollect.checks import check_file_text
 from recollect.client.problems import UnansweredError, error_of
-from recollect.errors import MissingExtraError, StoreUnavailableError
+from recollect.errors import InvalidInputError, MissingExtraError, StoreUnavailableError
 
 try:
     import httpx
@@ -28,7 +29,7 @@ _AGAIN = frozenset({429, 502, 503, 504})
 
 def segment(text: str) -> str:
     """Return a text encoded as one segment of a path, including dots."""
-    return quote(text, safe="").replace(".", "%2E")
+    return quote(check_file_text("path", text), safe="").replace(".", "%2E")
 
 
 class HttpConnection:
@@ -70,14 +71,17 @@ class HttpConnection:
         headers: Mapping[str, str] | None = None,
         again: bool = True,
     ) -> httpx.Response:
-        """Return the whole answer; raise an error of ours if there is one. ``again``: it may be sent several times."""
-        asked = self._http.build_request(
-            method,
-            self._at(path),
-            params=query or None,
-            json=body,
-            headers={**self._headers, **(headers or {})},
-        )
+        """Send a request and return the whole response, or raise its error. ``again`` allows retries."""
+        try:
+            asked = self._http.build_request(
+                method,
+                self._at(path),
+                params=query or None,
+                json=body,
+                headers={**self._headers, **(headers or {})},
+            )
+        except (TypeError, ValueError):
+            raise InvalidInputError("arguments", "must hold only what JSON can: text, numbers, lists, …") from None
         for number in range(1, self._tries + 1):
             last = number == self._tries
             try:

@@ -40,6 +40,8 @@ class RemoteMemory(Memory):
     _lane = "\0"  # not the user's lane, which a server in the same process may need for this request
 
     def __init__(self, connection: HttpConnection, user_id: str, on_behalf: Mapping[str, Any] | None = None) -> None:
+        if not callable(getattr(connection, "ask", None)):
+            raise InvalidInputError("connection", "must be what `recollect.client.connect` makes; call that")
         self._connection = connection
         self._sent_along = dict(on_behalf or {})
         self._path = f"users/{segment(user_id)}/"

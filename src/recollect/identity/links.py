@@ -340,12 +340,12 @@ class Identities:
             return  # a custom store: its author takes care of that
         # by the real time and not the app's clock: it is compared with file times
         with self._store.write() as view:
-            view.run("bury_user", who=_digest(user_id), at=to_text(utc_now()))
+            view.run("bury_user", who=_digest(check_user_id(user_id)), at=to_text(utc_now()))
 
     def erased_at(self, user_id: str) -> datetime | None:
         """Return when a user of this id was last erased; None if never."""
         with self._store.read() as view:
-            rows = [] if view is None else view.rows("erased_user", who=_digest(user_id))
+            rows = [] if view is None else view.rows("erased_user", who=_digest(check_user_id(user_id)))
         return from_text(rows[0][0]) if rows else None
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from recollect import checks as check
 from recollect.memory.memory import Memory
 from recollect.memory.thread_pool import WORKERS
 
@@ -45,7 +46,7 @@ class AsyncMemory:
     """
 
     def __init__(self, memory: Memory) -> None:
-        self.memory = memory
+        self.memory = check.check_instance("memory", memory, Memory, "a Memory, as recollect.open(…).user(…) gives it")
 
     def __repr__(self) -> str:
         return f"<AsyncMemory of {self.memory.user_id!r}>"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
 from recollect.memory.mentions import Mentions, find_mentions, records_mentioning
-from recollect.memory.write import Change, Write, tombstone_hashes
+from recollect.memory.write import Change, Write, burial_hashes
 from recollect.memory.write_cache import forget_statements
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
@@ -46,16 +46,24 @@ def erase_records(
         write.changes.append(Change(record, None))
     if bury:
         write.know_tombstones()
-    for copy in files.damaged_copies() if keeps_copies else ():
-        write.notices.append(
+    if keeps_copies:
+        _tell_of_copies(write, files)
+    return Erased(
+        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
+        receipt=Receipt(at=write.now, ids=tuple(ids), places=places, notices=tuple(write.notices)),
+    )
+
+
+def _tell_of_copies(write: Write, files: Files) -> None:
+    """Say which databases, set aside by a repair, may still hold something of what is erased."""
+    for copy in files.damaged_copies():
+        notice = (
             f"A repair left {copy} in the user's folder. The erased"
             " records were overwritten in it where readable, but the history of other records may still hold them."
             " Delete the file to be sure"
         )
-    return Erased(
-        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
-        receipt=Receipt(at=write.now, ids=tuple(ids), places=places),
-    )
+        if notice not in write.notices:
+            write.notices.append(notice)
 
 
 def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], Receipt]:
@@ -76,8 +84,9 @@ def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], R
         write.erased = True
         write.tx.redact([])
         write.mark("erase", "")
+        _tell_of_copies(write, files)
     ids = tuple(record.id for record in found.records)
-    return found.records, Receipt(at=write.now, ids=ids, places=write.places)
+    return found.records, Receipt(at=write.now, ids=ids, places=write.places, notices=tuple(write.notices))
 
 
 def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:
@@ -130,7 +139,7 @@ def _tombstones(write: Write, record: Record) -> set[Tombstone]:
 
 
 def _tombstones_of(write: Write, record: Record) -> list[Tombstone]:
-    hashes = tombstone_hashes(record, write.state.secret)
+    hashes = burial_hashes(record, write.state.secret)
     return [Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes]
 
 

@@ -168,7 +168,7 @@ def verify_memory(memory: UserMemory, progress: Progress | None = None) -> list[
     if problems:
         return problems
     problems += memory.user.lost()
-    with memory.read() as reader:
+    with memory.read(notes=True) as reader:
         state = reader.state()
         records = {record.id: record for record in reader.find(Query(statuses=()))}
         entries = reader.entries()

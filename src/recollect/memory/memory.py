@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -101,6 +100,7 @@ class Memory(ReportVerbs):
         """Remember a fact about the person, under a key or as a sentence.
 
         A fact that is not durable or not certain enough goes to the daily note of ``day``, by default today's.
+        Without a category, a key that one current fact has means that fact: its category is used.
         """
         fact = self._drafts.fact(
             content,
@@ -118,7 +118,8 @@ class Memory(ReportVerbs):
             tags=tags,
             metadata=metadata,
         )
-        return self._remember(fact, durable=durability == "durable", day=as_day(day))
+        durable = durability == "durable"
+        return self._remember(fact, durable=durable, day=as_day(day), any_category=category is None)
 
     @verb(scope="write", batch=True)
     def note(
@@ -240,9 +241,9 @@ class Memory(ReportVerbs):
             outcome = write.update(known[0], said, reason="correction") if known else write.remember(item)
         return self._told(outcome, write)
 
-    def _remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
+    def _remember(self, record: Record, **how: Any) -> Outcome:
         with self._writing() as write:
-            outcome = write.remember(record, durable=durable, day=day)
+            outcome = write.remember(record, **how)
         return self._told(outcome, write)
 
     @verb(scope="write", batch=True)

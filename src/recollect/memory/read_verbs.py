@@ -58,7 +58,8 @@ class ReadVerbs:
         write: Write | None = None,
         walk: PageCursor | None = None,
     ) -> None:
-        self._user_memory = memory
+        wanted = "what `Recollect.user` makes a Memory of; call that"
+        self._user_memory = check.check_instance("memory", memory, UserMemory, wanted)
         self._acting = acting or Acting()
         self._open = write
         self._walk = walk
@@ -165,11 +166,15 @@ class ReadVerbs:
             return self._walk.page(find, lambda record: [to_text(record.created_at), record.id], query.limit)
 
     @verb(scope="read", method="GET")
-    def count(self) -> dict[str, int]:
-        """Count the active records of each kind."""
+    def count(self, *, status: fields.Status = "active") -> dict[str, int]:
+        """Count the records of each kind: the active ones, unless ``status`` says otherwise."""
         with self._reading(notes=True) as reader:
             found = reader.count()
-        return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
+        counts: dict[str, int] = {}
+        for (kind, of), number in sorted(found.items()):
+            if status in ("all", of):
+                counts[kind] = counts.get(kind, 0) + number
+        return counts
 
     @verb(scope="read")
     def search(
@@ -374,7 +379,7 @@ class ReadVerbs:
 
     @verb(scope="read", method="GET")
     def consents(self) -> tuple[str, ...]:
-        """List the consents given, from `CONSENTS`."""
+        """List the consents given, of "across_chats" and "trends"."""
         with self._reading() as reader:
             given = reader.consents()
         return tuple(name for name in CONSENTS if name in given)

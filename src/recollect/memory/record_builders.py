@@ -12,7 +12,7 @@ from recollect.config import Config
 from recollect.document.memory_md import key_of, one_block, split_label
 from recollect.errors import InvalidInputError
 from recollect.memory.write import Acting, section_of_day
-from recollect.policy.retention import daily_expiry, message_expiry
+from recollect.policy.retention import check_kept, daily_expiry, message_expiry
 from recollect.records import (
     CATEGORIES,
     CATEGORY_OF_TYPE,
@@ -108,7 +108,7 @@ class RecordBuilders:
         )
 
     def daily(self, content: str, *, section: str | None, day: date | None, **common: Any) -> DailyEntry:
-        when = day or self._now.date()
+        when = check_kept(day or self._now.date(), self._now, self._config.daily_retention_days)
         entry = DailyEntry(
             **self._common("daily", **common),
             content=content,

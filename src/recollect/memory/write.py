@@ -20,7 +20,7 @@ from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, tr
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
 from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
-from recollect.policy.retention import daily_expiry
+from recollect.policy.retention import check_kept, daily_expiry
 from recollect.policy.secrets import find_secrets, mask
 from recollect.policy.topics import Topic
 from recollect.records import (
@@ -49,6 +49,8 @@ ERASED = "Not stored: the person had this erased. Only they can ask to remember 
 _SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
+_LONE_WORD = b"lone word"
+"""Sets the hash of an erased one-word value apart from that of a record that is just this word."""
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
 
 
@@ -129,9 +131,16 @@ class Write:
 
     # the verbs
 
-    def remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
-        """Store a new record if the policy allows it. A fact that is not durable goes to a daily note."""
+    def remember(
+        self, record: Record, *, durable: bool = True, day: date | None = None, any_category: bool = False
+    ) -> Outcome:
+        """Store a new record if the policy allows it. A fact that is not durable goes to a daily note.
+
+        With ``any_category``, nobody chose the category of a fact: it is that of the one current fact with its key.
+        """
         record = self._clean(record)
+        if any_category and isinstance(record, Fact):
+            record = self._in_known_category(record)
         if refused := self.refusal(record):
             return refused
         if isinstance(record, Fact):
@@ -406,8 +415,7 @@ class Write:
 
     def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
         today, kept = self.now.date(), self.config.daily_retention_days
-        if day is None or day > today or daily_expiry(day, kept) <= self.now:
-            day = today
+        day = check_kept(day or today, self.now, kept)
         when = "today" if day == today else day.isoformat()
         entry = DailyEntry(
             id=new_id("daily"),
@@ -438,6 +446,14 @@ class Write:
             message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for {when} only: {written.text}",
             record=written,
         )
+
+    def _in_known_category(self, fact: Fact) -> Fact:
+        """Return the fact in the category of the only current one that has its key, and its type if it names one."""
+        if fact.key is None:
+            return fact
+        types = (fact.type,) if fact.type else ()
+        found = self.tx.find(Query(kinds=("fact",), key=fact.key, types=types, alive_at=self.now, limit=2))
+        return replace(fact, category=found[0].category) if len(found) == 1 else fact
 
     def same_key(self, fact: Fact) -> Fact | None:
         """Return the active fact that has the same key, if any."""
@@ -528,16 +544,30 @@ def _conflict_message(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
 
 
-def tombstone_hashes(record: Record, secret: bytes) -> tuple[str, ...]:
-    """Return the hashes that recognise an erased record: with its key, and by its text alone.
+def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
+    """Return the hashes that recognise an erased record where this secret is, the one with its key first.
 
-    A single word means nothing without its key: after "pets: no" was erased, "children: no" is another statement.
+    A single word says nothing without its key: after "pets: no" was erased, "children: no" is another statement. But an
+    entry that has no key and is nothing but the erased word is the erased thing. A message is speech, not an entry.
     """
     key = record.key if record.kind == "fact" else None
-    said = [signature(record.content, key)]
-    if key and len(folded_words(record.content)) > 1:
-        said.append(signature(record.content))
-    return tuple(hashlib.blake2b(one.encode("utf-8"), key=secret, digest_size=16).hexdigest() for one in said)
+    hashes = [_hash(record.content, key, secret)]
+    if len(folded_words(record.content)) > 1:
+        return [*hashes, _hash(record.content, None, secret)] if key else hashes
+    return hashes if key or record.kind not in _PROSE else [*hashes, _hash(record.content, None, secret, _LONE_WORD)]
+
+
+def burial_hashes(record: Record, secret: bytes) -> list[str]:
+    """Return the hashes to keep of a record that is erased: `tombstone_hashes` finds them again."""
+    hashes = tombstone_hashes(record, secret)
+    if record.kind == "fact" and record.key and len(hashes) == 1:
+        hashes.append(_hash(record.content, None, secret, _LONE_WORD))
+    return hashes
+
+
+def _hash(content: str, key: str | None, secret: bytes, purpose: bytes = b"") -> str:
+    said = signature(content, key).encode("utf-8")
+    return hashlib.blake2b(said, key=secret, person=purpose, digest_size=16).hexdigest()
 
 
 def _side_text(record: Record) -> str:

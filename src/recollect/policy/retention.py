@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta, timezone
 
+from recollect.errors import InvalidInputError
 from recollect.records import USER_EDIT, Record
 
 IMPORTANT_DAYS = {"high": 60, "critical": 365}
@@ -15,6 +16,16 @@ _HALF_LIFE_DAYS = 90.0
 def daily_expiry(day: date, retention_days: int) -> datetime:
     """Return when an entry of this day's note expires: whole days, so that a note expires at once."""
     return datetime.combine(day, time(), timezone.utc) + timedelta(days=retention_days + 1)
+
+
+def check_kept(day: date, now: datetime, retention_days: int) -> date:
+    """Return the day if its note is still kept; an entry for an earlier day would expire at once."""
+    if daily_expiry(day, retention_days) <= now:
+        first = now.date() - timedelta(days=retention_days)
+        raise InvalidInputError(
+            "day", f"{day} is too long ago: daily notes are kept for {retention_days} days; the first is now {first}"
+        )
+    return day
 
 
 def message_expiry(stored_at: datetime, retention_days: int) -> datetime:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -286,6 +286,7 @@ def for_postgres(queries: Mapping[str, str]) -> dict[str, Any]:
     return {name: _PLACEHOLDER.sub(r"%(\1)s", sql) for name, sql in queries.items()}
 
 
-def load_migrations(folder: Path) -> list[str]:
-    """Return the numbered .sql files of a folder, in order; the n-th migrates the schema to version n."""
-    return [path.read_text(encoding="utf-8") for path in sorted(folder.glob("[0-9]*.sql"))]
+@cache
+def load_migrations(folder: Path) -> tuple[str, ...]:
+    """Return the numbered .sql files of a folder, in order; the n-th migrates the schema to version n. Read once."""
+    return tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("[0-9]*.sql")))

@@ -11,7 +11,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from ipaddress import ip_address
@@ -27,7 +27,7 @@ from recollect.errors import ConfigError, RecollectError
 from recollect.identity.login import Login
 from recollect.memory.async_memory import in_thread
 from recollect.surfaces import example
-from recollect.surfaces.http.api import SECONDS, HttpApi, send_response
+from recollect.surfaces.http.api import SECONDS, HttpApi, request_id_of, send_response
 from recollect.surfaces.http.authentication import FORWARDED, Authentication, McpAuthentication
 from recollect.surfaces.http.messages import JSON
 from recollect.surfaces.http.messages import Response as ApiResponse
@@ -208,10 +208,23 @@ class _Names:
         self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (problem := self._problem(scope)) is not None:
-            await send_response(ApiResponse(problem.status, problem.body(""), TYPE, problem.headers), send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        given = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        request_id = request_id_of(given)
+
+        async def send_with_id(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start" and b"x-request-id" not in dict(message["headers"]):
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode("latin-1"))]
+            await send(message)
+
+        if (problem := self._problem(scope)) is not None:
+            await send_response(
+                ApiResponse(problem.status, problem.body(request_id), TYPE, problem.headers), send_with_id
+            )
+            return
+        await self._app(scope, receive, send_with_id)
 
     def _problem(self, scope: Scope) -> Problem | None:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]

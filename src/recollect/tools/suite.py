@@ -21,6 +21,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from recollect import checks as check
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
 from recollect.memory.chat_scope import group_chat
@@ -137,6 +138,7 @@ class Suite:
         timeouts: ReplyTimeouts | None = None,
         clock: Clock = utc_now,
     ) -> None:
+        check.check_instance("memory", memory, Memory, "a Memory, as recollect.open(…).user(…) gives it")
         self.tools: dict[str, Tool] = {}
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
@@ -163,9 +165,10 @@ class Suite:
 
     def response(self, calls: int | None = None) -> Suite:
         """Return the same tools for one response of the model, with a limited number of calls."""
+        most = CALLS_PER_RESPONSE if calls is None else check.check_instance("calls", calls, int, "a whole number")
         bounded = object.__new__(Suite)
         bounded.__dict__.update(self.__dict__)
-        bounded._allowance = _Allowance(CALLS_PER_RESPONSE if calls is None else calls)
+        bounded._allowance = _Allowance(most)
         return bounded
 
     @property
@@ -175,6 +178,8 @@ class Suite:
 
     def schema(self, name: str) -> dict[str, Any]:
         """Return the JSON Schema of a tool's arguments."""
+        if not isinstance(name, str) or name not in self.tools:
+            raise NotFoundError(f"there is no tool {preview_text(name)}")
         return self.tools[name].schema(with_user=not self.fixed_user)
 
     def functions(self) -> dict[str, Callable[..., str]]:
@@ -241,7 +246,7 @@ class Suite:
 
     def redo(self, late: DeferredCall) -> Result:
         """Run a deferred call of a process that may have died. What is already done is not repeated."""
-        tool = self.find(late.tool)
+        tool = self.find(check.check_instance("late", late, DeferredCall, "a call as the queue keeps it").tool)
         if tool is None:
             raise NotFoundError(f"there is no tool {preview_text(late.tool)}")
         asked = _ActiveCall(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from recollect.document.blocks import MAX_BYTES, decode_file, encode_file
 from recollect.errors import DocumentError, storage_error
-from recollect.memory.files import file_system
+from recollect.memory.files import file_system, placement
 from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of_file, is_daily, lines_place, page_of
 from recollect.memory.files.file_system import Content, fingerprint_of
 from recollect.memory.files.pages import MemoryPage, Page
@@ -36,8 +36,7 @@ from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import FileState, Query, Reader, Transaction
 
-_RACY_SECONDS = 0.1
-_CALM_SECONDS = 2.0
+_RACY_SECONDS, _CALM_SECONDS = 0.1, 2.0
 _EMPTY = fingerprint_of(b"")
 _UNREAD = "files not erased, because they cannot be read"
 _COPIES = "memory.db.damaged-*"
@@ -174,7 +173,8 @@ class DiskFiles:
             return self._blocked(
                 write, name, "it is older than the erasure of this user. Delete it, or save it again to import it"
             )
-        lost = not text.strip("\ufeff \t\r\n")
+        expected = name == MEMORY or disk is None or page_of(name, "").records(write)  # else a blank note is theirs
+        lost = bool(expected) and not text.strip("\ufeff \t\r\n")
         page = page_of(name, "" if lost else text)
         sheet = self._sheets[name] = Sheet(
             place, page, disk, found.versions, state.fingerprint if state else "", dirty=True
@@ -539,7 +539,7 @@ class DiskFiles:
             if state.name != MEMORY and seen is None and state.fingerprint == _EMPTY:
                 continue
             if seen is None or seen.fingerprint != state.fingerprint:
-                found.append(f"{state.name}: differs from what was last rendered")
+                found.append(f"{state.name}: {placement.complaint(self.folder / state.name)}")
                 continue
             page = page_of(state.name, decode_file(seen.data))
             if state.name == MEMORY:

@@ -29,7 +29,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from recollect.document.blocks import MAX_BYTES
+from recollect.document.blocks import MAX_BYTES, decode_file
+from recollect.errors import DocumentError
 from recollect.memory.files import file_system
 from recollect.memory.files.file_system import Content
 from recollect.memory.files.pages import Page
@@ -40,6 +41,22 @@ BEHIND: Final = "behind "
 """The mark of a file that could not be read while the records it shows changed. When it comes back, even unchanged, it
 is merged like a text that a person saved from the version they had.
 """
+
+
+PUT_RIGHT: Final = "Put a text file there, or move it away: the next write then makes it again from what is stored"
+"""What a person can do about a file that cannot be read."""
+
+
+def complaint(path: Path) -> str:
+    """Return what is wrong with a file that is not as it was rendered; what to do about it, if it cannot be read."""
+    try:
+        seen = file_system.read(file_system.target_of(path), MAX_BYTES, as_reader=True)
+        decode_file(seen.data if seen else b"")
+    except OSError as error:
+        return f"it cannot be read ({error.strerror}). {PUT_RIGHT}"
+    except DocumentError as error:
+        return f"{error}. {PUT_RIGHT}"
+    return "differs from what was last rendered"
 
 
 def shown_hash(state: FileState | None) -> str:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from recollect import checks as check
 from recollect.agents.remind import SWITCH, reminders_are_on, switch_reminders
 from recollect.app import Recollect
 from recollect.errors import (
@@ -62,17 +63,18 @@ class Commands:
     """The `/memory` commands of one identity."""
 
     def __init__(self, app: Recollect, identity: tuple[str, str | int], *, clock: Clock = utc_now) -> None:
-        self._app = app
+        self._app = check.check_instance("app", app, Recollect, "what recollect.open(…) gives")
         self._identity = check_identity(identity)
         self._clock = clock
 
     @staticmethod
     def owns(text: str) -> bool:
         """Return True if the text is one of these commands: ``/memory …``."""
-        return _LED.match(text) is not None
+        return _LED.match(check.check_query("text", text)) is not None
 
     def run(self, text: str) -> ChatPage:
         """Run a command, with or without the leading ``/memory``. Errors are reported in the page that is returned."""
+        text = check.check_query("text", text)
         said = " ".join(_UNTYPED.sub(" ", _LED.sub("", text, count=1)).split())[:_MOST_CHARACTERS].strip()
         try:
             asker = self._asker()

@@ -29,7 +29,7 @@ from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.identities import Identity, check_identity
 from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
-from recollect.records import Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
+from recollect.records import DailyEntry, Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page
 from recollect.surfaces.chat.speaker import record_text, undo_choice
@@ -46,7 +46,8 @@ COMMANDS = {
     "/help": "this",
 }
 _COMMAND = re.compile(r"\s*/([A-Za-z][A-Za-z_]*)(?:@\w+)?(?:\s+(.*?))?\s*", re.DOTALL)
-_TOLD_NO_MODEL = "talk:told-no-model"
+_FIRST = 4
+"""How many messages are looked at to tell whether this is the first that a person says."""
 _ENDED = "ended"
 _PAGE = 50
 _LONGEST_TITLE = 120
@@ -251,11 +252,11 @@ class Conversation:
 
     def _not_told_yet(self) -> bool:
         """Return True once per person, on any channel, if they must be told that there is no model."""
-        if self._told_no_model or self._own.scratch(_TOLD_NO_MODEL):
+        if self._told_no_model:
             return False
         self._told_no_model = True
-        self._own.acting("talk").set_scratch(_TOLD_NO_MODEL, "yes")
-        return True
+        said = [one for one in self._own.read(kind="message", limit=_FIRST) if isinstance(one, Message)]
+        return sum(one.role == "user" for one in said) < 2
 
     def _reminded(self, memory: Memory, text: str, session: str) -> list[ChatPage]:
         if not reminders_are_on(self._own):
@@ -515,8 +516,8 @@ def _change_lines(memory: Memory, outcomes: Iterable[Outcome]) -> list[ChatLine]
     done: list[tuple[str, Record]] = []
     for outcome in outcomes:
         match outcome:
-            case Written(record=record) if record.kind == "daily":
-                done.append(("Noted for today", record))
+            case Written(record=DailyEntry(day=day) as record):
+                done.append(("Noted for today" if day == record.created_at.date() else f"Noted for {day}", record))
             case Written(record=record):
                 done.append(("Remembered", record))
             case Updated(record=record):

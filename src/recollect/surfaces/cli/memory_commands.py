@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -43,12 +43,23 @@ def export_command(
         return NO
     with progress("Exporting") as tell:
         written = memory.export(target, progress=tell)
-    held = memory.count()
+    held, inactive = memory.count(), _inactive(memory)
     size = written.stat().st_size if written.is_file() else None  # unknown for a pipe
-    session.out.document({"path": written, "bytes": size, "records": held})
-    told = [f"{written}: {count_each(held) or 'empty'}", *([] if size is None else [f"{size:,} bytes"])]
+    session.out.document({"path": written, "bytes": size, "records": held, "inactive": inactive})
+    told = [f"{written}: {_held(held, inactive)}", *([] if size is None else [f"{size:,} bytes"])]
     session.out.line(", ".join(told))
     return DONE
+
+
+def _inactive(memory: Memory) -> int:
+    """Return how many records are kept that are no longer active."""
+    return sum(memory.count(status="all").values()) - sum(memory.count().values())
+
+
+def _held(active: Mapping[str, int], inactive: int) -> str:
+    """Return what an archive holds, in the same words after an export and after it was restored."""
+    told = [count_each(active), f"{inactive:,} forgotten or superseded" if inactive else ""]
+    return ", ".join(filter(None, told)) or "empty"
 
 
 def _export_to_standard_output(session: CliSession, memory: Memory) -> int:
@@ -95,6 +106,9 @@ def import_command(
         report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     _print_import(session, report)
+    restored = report.format == "recollect" and report.written and report.run is None and not dry_run
+    if restored and (inactive := _inactive(memory)):  # else what was written is what the export named
+        session.out.line(f"Restored: {_held(memory.count(), inactive)}.")
     session.changed_nothing(dry_run)
     return DONE
 
@@ -127,18 +141,21 @@ def _print_import(session: CliSession, report: ImportReport) -> None:
 @command(WHOLE, "recollect verify", "recollect verify --all --json")
 def verify_command(session: CliSession, all: Everyone = False) -> int:
     """Check that database, journal and files agree."""
-    worst = DONE
+    from recollect.memory.files.placement import PUT_RIGHT
+
+    worst, damaged = DONE, False
     answers: list[dict[str, Any]] = []
     for user, problems in _for_each_user(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
         failed = isinstance(problems, RecollectError)
         found = [str(problems)] if isinstance(problems, RecollectError) else problems
         worst = max(worst, STORAGE if failed else NO if found else DONE)
+        damaged |= any(not problem.endswith(PUT_RIGHT) for problem in found)
         answers.append({"user": user, "ok": not found, "problems": found})
         session.out.line(f"{user}: {'in order' if not found else f'{len(found)} problem(s)'}")
         for problem in found:
             session.out.line(f"  {problem}")
     session.out.document(answers if all else answers[0])
-    if worst != DONE:
+    if damaged:
         session.out.aside(
             "Run `recollect rebuild` to repair a memory. It keeps everything readable and reports what is lost."
         )

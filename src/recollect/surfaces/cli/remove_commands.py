@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _Topic = Annotated[str | None, option("--topic", "Everything that contains all these words.", "WORDS")]
 _MOST_LISTED = 30
+_BOTH = "give exactly one of these, not several together:"
 
 
 @command(CHANGE, "recollect undo", "recollect undo 12", "recollect undo run-01k… --yes", writes=True)
@@ -63,7 +64,7 @@ def forget_command(
     """Archive a record; undo restores it."""
     session.may_ask(yes, dry_run)
     if (ref is None) == (topic is None):
-        raise InvalidInputError("forget", "give one REF or --topic WORDS")
+        raise InvalidInputError("forget", f"{_BOTH} one REF, or --topic WORDS")
     if topic is not None:
         return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
     assert ref is not None
@@ -127,7 +128,7 @@ def erase_command(
     """Remove records permanently, everywhere; there is no undo."""
     session.may_ask(yes, dry_run)
     if sum((bool(refs), topic is not None, everything)) != 1:
-        raise InvalidInputError("erase", "give one or more REFS, --topic WORDS, or --everything")
+        raise InvalidInputError("erase", f"{_BOTH} one or more REFS, --topic WORDS, or --everything")
     if everything:
         return _erase_user(session, yes, dry_run)
     if topic is not None:
@@ -161,7 +162,8 @@ def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> i
                 raise InvalidInputError("erase", "the memory changed after this list was made; run the command again")
             found, receipt = memory.erase_topic(topic)
         assert receipt is not None
-    return _print_erasure(session, Erased(message=f"Erased {count_memories(len(found))}.", receipt=receipt), dry_run)
+    message = f"Erased {count_memories(len(found))}."
+    return _print_erasure(session, Erased(message=message, receipt=receipt, notices=receipt.notices), dry_run)
 
 
 def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import unquote
@@ -85,7 +85,7 @@ class HttpApi:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        request_id = _request_id(headers)
+        request_id = request_id_of(headers)
         began = time.perf_counter()
         route, answer = await self._answered(scope, receive, headers, request_id)
         name = "unknown" if route is None else route.name
@@ -241,7 +241,8 @@ async def send_response(answer: Response, send: Send, seconds: float = SECONDS) 
 _NOBODY = HttpCaller("", "read", "")
 
 
-def _request_id(headers: dict[str, str]) -> str:
+def request_id_of(headers: Mapping[str, str]) -> str:
+    """Return the id that the client gave the request, if it is one, or a new one."""
     given = headers.get("x-request-id", "")
     return given if _SANE_ID.fullmatch(given) else new_id("request")
 
