@@ -16,7 +16,7 @@ import recollect
 from recollect.memory.memory import Memory
 from recollect.memory.paging import PageCursor
 from recollect.records import ToolCall, new_id
-from recollect.store import rows, sqlite_views
+from recollect.store import rows, sql_views
 from recollect.testing.clock import FrozenClock
 from recollect.testing.memory_store import MemoryStore
 from tests.volume import volume
@@ -167,7 +167,7 @@ def test_a_page_reads_what_it_shows(name: str, tmp_path: Path, monkeypatch: pyte
             loaded.append(row)
             return load(row)
 
-        monkeypatch.setattr(sqlite_views, loader, counting)
+        monkeypatch.setattr(sql_views, loader, counting)
     steps = [0]
     connect = sqlite3.connect
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import recollect
 from recollect import Config, InvalidInputError, Recollect, Trend
-from recollect.surfaces.cli import interests as _interests  # noqa: F401  (its commands)
+from recollect.surfaces.cli import interests, remove_commands  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock, MemoryStore
 
@@ -236,4 +236,4 @@ def test_U3_trends_are_shown_in_a_table(tmp_path: Path) -> None:
     assert _run(tmp_path, "trends").stdout.splitlines() == ["users  topic", "  10+  rust", "   5+  golf"]
     assert json.loads(_run(tmp_path, "trends", "-k", "10", "--json").stdout) == [{"topic": "rust", "users": 10}]
     wrong = _run(tmp_path, "trends", "--at-least", "2")
-    assert wrong.exit_code == 2 and "from 5" in wrong.stderr
+    assert wrong.exit_code == 2 and "at least 5" in wrong.stderr
