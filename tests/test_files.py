@@ -171,12 +171,12 @@ def test_F4_an_edit_of_the_same_length_in_the_same_instant_is_noticed(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files_module, "_RACY_SECONDS", 3600)  # the same instant, however slow this machine is
-    for _ in range(3):
-        desk.memory.remember("Likes tea")
+    for number in range(3):  # others each time: a line that was cleared would be taken out of the file again
+        desk.memory.remember(f"Likes tea {number}")
         before = os.stat(desk.path)
-        desk.edit("Likes tea", "Likes ice")
+        desk.edit(f"Likes tea {number}", f"Likes ice {number}")
         os.utime(desk.path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert desk.facts() == ["Likes ice"]
+        assert desk.facts() == [f"Likes ice {number}"]
         desk.memory.clear()
 
 

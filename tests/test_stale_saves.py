@@ -198,6 +198,57 @@ def test_R7_a_stale_buffer_does_not_bring_back_what_was_erased(
 
 
 @pytest.mark.parametrize("save", SAVES)
+@pytest.mark.parametrize("looked", [False, True])
+def test_R7_a_stale_buffer_does_not_bring_back_what_was_cleared(
+    memory: Memory, path: Path, save: Callable[[Path, str], None], looked: bool
+) -> None:
+    memory.remember("tea", key="drink")
+    memory.remember("Has a secret passion for marzipan")
+    memory.jot("Read about marzipan")
+    note = path.parent / "memory" / "2026-02-12.md"
+    buffer, old_note = path.read_text(), note.read_text()
+    memory.clear()
+    if looked:
+        assert memory.show() and memory.read() == [] and path.read_text()
+    for _ in range(2):
+        save(path, buffer + "- Likes jazz\n")
+        note.write_text(old_note)
+        assert [record.text for record in memory.read()] == ["Likes jazz"]
+        assert sum("erased since" in notice for notice in memory.notices()) == 2
+        for file in path.parent.rglob("*"):
+            assert not file.is_file() or b"marzipan" not in file.read_bytes()
+    assert memory.verify() == []
+
+
+@pytest.mark.parametrize("erase", [Memory.clear, lambda one: one.erase(*[record.id for record in one.read()])])
+def test_R7_something_remembered_again_does_not_make_a_stale_buffer_new(
+    memory: Memory, path: Path, erase: Callable[[Memory], object]
+) -> None:
+    memory.remember("Likes green tea")
+    memory.remember("Has a secret passion for marzipan")
+    buffer = path.read_text()
+    erase(memory)
+    memory.remember("Likes green tea")
+    assert path.read_text()
+    memory.remember("Plays the oboe")
+    path.write_text(buffer)
+    assert facts(memory) == ["Likes green tea", "Plays the oboe"]
+    assert any("erased since" in notice for notice in memory.notices())
+    assert memory.verify() == []
+
+
+def test_R7_a_daily_note_edited_just_before_clear_does_not_come_back(memory: Memory, path: Path) -> None:
+    memory.remember("tea", key="drink")
+    note = path.parent / "memory" / "2026-02-12.md"
+    note.parent.mkdir()
+    note.write_text("# 2026-02-12\n\n## Discussions\n- Talked about marzipan\n")
+    memory.clear()
+    assert not note.exists()
+    note.write_text("# 2026-02-12\n\n## Discussions\n- Talked about marzipan\n")
+    assert memory.daily("2026-02-12").count("marzipan") == 0 and memory.read() == []
+
+
+@pytest.mark.parametrize("save", SAVES)
 def test_C16_a_daily_note_is_merged_too(memory: Memory, path: Path, save: Callable[[Path, str], None]) -> None:
     memory.jot("Read about Rust", section="Reading Activity")
     memory.jot("Read about maps", section="Reading Activity")

@@ -122,6 +122,7 @@ def erase_everything(write: Write, files: Files) -> Erased:
         write.withdraw(name)
         beside["consents"] += 1
     write.cleared = True
+    files.take_over_daily(write)  # what a person has just written there is erased too, and recognised later
     outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: number for place, number in beside.items() if number})

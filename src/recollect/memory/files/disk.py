@@ -120,7 +120,7 @@ class DiskFiles:
 
     def take_over_daily(self, write: Write) -> None:
         states = {state.name: state for state in write.tx.files()}
-        for name in sorted({*self._daily_names(), *states} - {MEMORY}):
+        for name in sorted({*self._daily_names(), *states} - {MEMORY, *self._sheets}):
             state = states.get(name)
             if not self._is_as_rendered(name, state):
                 self._open(write, name, state)
@@ -216,9 +216,8 @@ class DiskFiles:
             if not found.disk or found.disk.fingerprint != state.fingerprint:  # so nobody has ever seen it
                 found.versions = (*state.versions, (state.previous_seq,))
         for old in [place.old, *self._busy.get(name, [])]:
-            busy = file_system.is_being_written(
-                old
-            )  # first: a program that has closed it will not write into it after this
+            # first: a program that has closed it will not write into it after this
+            busy = file_system.is_being_written(old)
             content = read_aside(old)
             if content is None or content.fingerprint == state.fingerprint:
                 self._let_go(name, place, old, content, found.disk, state)
@@ -476,12 +475,13 @@ class DiskFiles:
             except OSError as error:
                 self._blocked(write, name, f"it cannot be read ({error.strerror})")
                 continue
-            state = write.tx.file(name)
-            committed = state.fingerprint if state else ""
-            self._sheets[name] = Sheet(place, page_of(name, ""), disk, (), committed, dirty=True)
+            state, opened = write.tx.file(name), self._sheets.get(name)
+            committed, versions = (state.fingerprint, versions_of(state)) if state else ("", ())
+            shows = state.seq if state and disk and disk.fingerprint == shown_hash(state) else None
+            versions = opened.versions if opened else versions  # somebody may still save one of them
+            self._sheets[name] = Sheet(place, page_of(name, ""), disk, versions, committed, shows, dirty=True)
         self._applied = len(write.changes)
-        copies = list(self.folder.glob(_COPIES))
-        for copy in copies:  # they hold everything, and everything is to be erased
+        for copy in (copies := list(self.folder.glob(_COPIES))):  # they hold everything
             write.tx.after_commit(lambda copy=copy: file_system.remove_whole(copy))  # type: ignore[misc]
         return {"daily notes": len(names), "MEMORY.md": 1} | ({"damaged copies": len(copies)} if copies else {})
 

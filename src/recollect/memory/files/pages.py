@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from recollect.document import daily_md
 from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
+from recollect.memory.files.erased_lines import erased_spans, was_erased
 from recollect.memory.files.page_changes import (
     Words,
     apply_changes,
@@ -199,7 +200,8 @@ class MemoryPage:
             _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
         }
         shown = PageView("fact", is_shown, _shown_line, _alike_count(lines))
-        found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown)
+        erased = erased_spans(write, (self.draft(write, item) for item in self._document.items))
+        found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown, erased)
         if found is None:
             base = dict(now)
             self._drop_outdated(write, now)
@@ -259,8 +261,7 @@ class MemoryPage:
         """Drop lines that look new but were erased after the version they come from."""
         if not write.cache.buried:
             return list(added)
-        since = _erased_since(base)
-        erased = [item for item in added if _was_erased(write, self.draft(write, item), since)]
+        erased = [item for item in added if was_erased(write, self.draft(write, item), base)]
         if erased:
             self._document = self._document.remove_all(erased)
             merged.erased += len(erased)
@@ -424,7 +425,8 @@ class DayPage:
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
         lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
         shown = PageView("daily", self._ever_showed, lambda one: squeeze(one_block(one.content)), _alike_count(lines))
-        found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown)
+        erased = erased_spans(write, (self.draft(write, item) for item in self.items))
+        found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown, erased)
         were: Mapping[str, Record] = entries if found is None else found.records
         base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
         changes = compare([_expected_fact(entry) for entry in base.values()], self.items)
@@ -451,7 +453,7 @@ class DayPage:
         fresh = {squeeze(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
         for item in changes.added:
             entry = self.draft(write, item)
-            if _was_erased(write, entry, _erased_since(found)):
+            if was_erased(write, entry, found):
                 self.wipe([entry])
                 merged.erased += 1
             elif squeeze(item.content) not in fresh and not _is_refused(write, entry, item, name):
@@ -569,23 +571,6 @@ def _is_refused(write: Write, record: Record, item: Item, name: str) -> bool:
         what = refused.message.removeprefix("Not stored: ")
         write.notices.append(f"{name} line {item.line} stays in your file but is not remembered: {what}")
     return refused is not None
-
-
-def _erased_since(base: Base | None) -> int:
-    """Return the sequence number after which an erasure is newer than a text; -1 if the text's base is unknown."""
-    return -1 if base is None else base.since
-
-
-def _was_erased(write: Write, record: Record, since: int) -> bool:
-    """Return True if a person's line was erased after a version that they may have started from."""
-    if not write.acting.is_person or not write.cache.buried:
-        return False
-    hash = write.tombstone_hash(record)
-    if hash not in write.cache.buried:
-        return False
-    ids = {tombstone.record_id for tombstone in write.tx.tombstones([hash])}
-    last = [write.tx.entries(record_id=record_id, newest_first=True, limit=1) for record_id in ids]
-    return any(entries and entries[0].seq > since for entries in last)
 
 
 def _place_of(item: Item) -> str:

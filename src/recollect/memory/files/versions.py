@@ -73,25 +73,35 @@ def versions_to_keep(versions: Sequence[Version]) -> tuple[Version, ...]:
 
 
 def find_base(
-    reader: Reader, now: Mapping[str, Record], versions: Sequence[Version], lines: Set[Hashable], page: PageView
+    reader: Reader,
+    now: Mapping[str, Record],
+    versions: Sequence[Version],
+    lines: Set[Hashable],
+    page: PageView,
+    erased: Sequence[Sequence[tuple[int, int]]] = (),
 ) -> Base | None:
     """Return the version that agrees best, then the one that lacks least, then the latest.
 
-    ``now`` holds the records the page should show at present. None if the version may be one that is no longer
-    remembered.
+    ``now`` holds the records the page should show at present. ``erased`` holds, for each line that was erased, the
+    journal entries that stored and erased it. None if the version may be one that is no longer remembered.
     """
     walk = _JournalWalk(reader, now, versions, page)
     agreements: dict[Version, tuple[int, int]] = {}
+    blank: set[Version] = set()
     for version, there in walk.back():
         hits = sum(page.line(record) in lines for record in there.changed.values())
         hits += there.hits(lines)
-        agreements[version] = hits, hits - there.size
+        gone = sum(any(_showed(version, *span) for span in spans) for spans in erased)
+        agreements[version] = hits + gone, hits - there.size
+        if not there.size:
+            blank.add(version)
     if not agreements:
         return None
     best = max(hits for hits, _ in agreements.values())
     likely = {version for version, (hits, _) in agreements.items() if hits == best}
     if len(likely) > 1:
-        likely = likely if best else _not_saved_from(likely, agreements)
+        older = set() if best else _cleared(reader, walk, likely & blank)
+        likely = likely if best else _not_saved_from(likely - older or likely, agreements)
     if len(likely) > 1:
         likely = _most_alike(_JournalWalk(reader, now, versions, page, walk.entries), likely, lines, page)
     chosen = max(likely, key=lambda version: (agreements[version][1], walk.place[version]))
@@ -108,6 +118,21 @@ def find_base(
     if walk.forgot_some and _is_older(reader, lines - {page.line(record) for record in records.values()}, page):
         return None
     return Base(chosen, records, deletable or set(), min(version[0] for version in likely))
+
+
+def _showed(version: Version, stored: int, erased: int) -> bool:
+    """Return True if a version had a line that these journal entries stored and erased."""
+    spans = zip(version[1::2], version[2::2], strict=True)
+    return version[0] < erased and (stored <= version[0] or any(after < stored <= until for after, until in spans))
+
+
+def _cleared(reader: Reader, walk: _JournalWalk, blank: Set[Version]) -> set[Version]:
+    """Return those of these versions of which everything was erased: a text with no line of them is of a later one."""
+    if not blank:
+        return set()
+    gone = [entry for entry in walk.entries if entry.op == "erase"][-_MOST_PAIRS:]
+    stored = [(reader.entries(record_id=entry.record_id, limit=1), entry.seq) for entry in gone]
+    return {one for one in blank if any(first and _showed(one, first[0].seq, last) for first, last in stored)}
 
 
 def _is_older(reader: Reader, lines: Set[Hashable], page: PageView) -> bool:
