@@ -14,9 +14,10 @@ from typing import Protocol
 from recollect.errors import StoreBusyError
 from recollect.memory.erase import erase_records
 from recollect.memory.files.contract import Files
-from recollect.memory.write import ERASED, Acting, Write, tombstone_hashes
+from recollect.memory.tombstones import is_persons, tombstone_hashes
+from recollect.memory.write import ERASED, Acting, Write
 from recollect.policy.topics import Topic
-from recollect.records import USER_EDIT, Record
+from recollect.records import Record
 from recollect.store.contract import Reader, State, Tombstone
 
 _KEY = "key:"
@@ -133,8 +134,7 @@ def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) ->
 
 def said_again(record: Record, tombstones: Iterable[Tombstone]) -> bool:
     """Return True if the person themselves said it again after it was erased."""
-    told = record.source == USER_EDIT or record.source.partition(":")[0] == "explicit"
-    return told and all(record.created_at > tombstone.at for tombstone in tombstones)
+    return is_persons(record) and all(record.created_at > tombstone.at for tombstone in tombstones)
 
 
 def carried(reader: Reader, run: str, now: datetime) -> list[Tombstone]:

@@ -18,10 +18,11 @@ from recollect.identity.erasure import carried, erased_before, keys_of, said_aga
 from recollect.memory.erase import erase_records
 from recollect.memory.interaction_log import store_interactions
 from recollect.memory.journal import undo_target
+from recollect.memory.tombstones import tombstone_hashes
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.transfer import StoredRecords
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import Acting, Write, mask_data, tombstone_hashes
+from recollect.memory.write import Acting, Write, mask_data
 from recollect.policy.secrets import mask
 from recollect.records import (
     MODES,

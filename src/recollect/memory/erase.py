@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
 from recollect.memory.mentions import Mentions, find_mentions, records_mentioning
-from recollect.memory.write import Change, Write, burial_hashes
+from recollect.memory.tombstones import burial_hashes
+from recollect.memory.write import Change, Write
 from recollect.memory.write_cache import forget_statements
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone

@@ -6,7 +6,6 @@ transaction, one journal entry per change, checked by the policy.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,9 +16,10 @@ from typing import Any
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
+from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
 from recollect.policy.code import looks_like_code
-from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
+from recollect.policy.duplicates.comparison import Relation, Statement, relation
 from recollect.policy.retention import check_kept, daily_expiry
 from recollect.policy.secrets import find_secrets, mask
 from recollect.policy.topics import Topic
@@ -43,14 +43,11 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import Query, Transaction
-from recollect.text import folded_words
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
-_LONE_WORD = b"lone word"
-"""Sets the hash of an erased one-word value apart from that of a record that is just this word."""
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
 
 
@@ -172,7 +169,7 @@ class Write:
         if record.kind == "daily" and changes.get("content", record.content) != record.content:
             raise InvalidInputError("content", "of a daily note cannot be changed; jot a new entry, or erase this one")
         changed = self._clean(replace(record, **changes))
-        if refused := self.refusal(changed):
+        if refused := self.refusal(changed, known=[record]):
             return refused
         confident = not isinstance(record, Fact) or "confidence" not in changes or "content" not in changes
         if not confident and changed.confidence < self.config.confidence_threshold:
@@ -219,7 +216,7 @@ class Write:
     def merge(self, records: Sequence[Record], merged: Record, *, reason: str | None = None) -> Outcome:
         """Merge several records into one; they stay as superseded."""
         merged = self._clean(merged)
-        if refused := self.refusal(merged):
+        if refused := self.refusal(merged, known=records):
             return refused
         merged = move_to_chat(merged, common_chat(records))
         run = self.acting.run or new_id("run")
@@ -325,7 +322,7 @@ class Write:
             record_id=after.id,
             before=before,
             after=after,
-            reason=None if reason is None else _mask_label(reason),
+            reason=None if reason is None or self._repeats_erased(reason) else _mask_label(reason),
             source=after.source,
             run=run or self.acting.run,
             call=self.acting.call,
@@ -361,9 +358,14 @@ class Write:
         """Return the hash that recognises an erased record without revealing it: with its key, if it has one."""
         return tombstone_hashes(record, self.state.secret)[0]
 
-    def buried_hashes(self, record: Record) -> list[str]:
-        """Return the tombstones that recognise this record, with its key or without."""
-        return [one for one in tombstone_hashes(record, self.state.secret) if one in self.cache.buried]
+    def buried_hashes(self, record: Record, known: Sequence[Record] = ()) -> list[str]:
+        """Return the tombstones that recognise this record, or any text of it that ``known`` ones do not have."""
+        secret = self.state.secret
+        beside = {text for other in known for text in texts_beside(other)}
+        hashes = text_hashes((text for text in texts_beside(record) if text not in beside), secret)
+        if (record.key, record.content) not in {(other.key, other.content) for other in known}:
+            hashes += tombstone_hashes(record, secret)
+        return [one for one in hashes if one in self.cache.buried]
 
     def know_tombstones(self) -> None:
         """Recognise from now on what this write has erased. Call it after storing the tombstones."""
@@ -387,8 +389,8 @@ class Write:
         """Return the refusal of everybody but the person while memory is off, or None."""
         return refusal_if_paused(self.state.mode, self.config)
 
-    def refusal(self, record: Record) -> Refused | None:
-        """Return the policy's refusal of this record, or None."""
+    def refusal(self, record: Record, known: Sequence[Record] = ()) -> Refused | None:
+        """Return the policy's refusal of this record, or None; what ``known`` records say already may stay."""
         by_person = record.source == USER_EDIT and self.acting.is_person
         if not by_person and (paused := self.paused()):
             return paused
@@ -402,10 +404,32 @@ class Write:
             refused := refusal_of_code(text) or (refusal_of_code(record.content) if record.key else None)
         ):
             return refused
-        told = by_person or record.source.partition(":")[0] == "explicit"
-        if self.cache.buried and not told and self.buried_hashes(record):
+        if self.cache.buried and not by_person and self._is_erased(record, known):
             return Refused(reason="erased", message=ERASED)
         return None
+
+    def refusal_of_prose(self, text: str) -> Refused | None:
+        """Return the policy's refusal of a passage that somebody else writes into the person's file, or None."""
+        if refused := refusal_of_secret(text) or refusal_of_code(text):
+            return refused
+        return Refused(reason="erased", message=ERASED) if self._repeats_erased(text) else None
+
+    def _repeats_erased(self, text: str) -> bool:
+        """Return True if somebody but the person writes an erased statement, or a line that is one."""
+        buried = not self.acting.is_person and self.cache.buried
+        return bool(buried) and not buried.isdisjoint(text_hashes(lines_of(text), self.state.secret))
+
+    def _is_erased(self, record: Record, known: Sequence[Record]) -> bool:
+        """Return True if the person had this erased, and it is not they who say it again."""
+        if is_persons(record) and record.kind != "message" and not self.acting.actor.startswith("tool:"):
+            return False
+        if not (found := self.buried_hashes(record, known)):
+            return False
+        if record.kind == "message" and is_persons(record):
+            return any(stone.at >= record.valid_from for stone in self.tx.tombstones(found))
+        if record.kind == "scratch":  # an application may set the same value again
+            return any(not stone.record_id.startswith("scratch-") for stone in self.tx.tombstones(found))
+        return True
 
     def was_erased(self, record: Record) -> bool:
         """Return True if the person had this erased after it was made, even if they had asked to remember it then."""
@@ -542,32 +566,6 @@ def section_of_day(fact: Record) -> str:
 
 def _conflict_message(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
-
-
-def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
-    """Return the hashes that recognise an erased record where this secret is, the one with its key first.
-
-    A single word says nothing without its key: after "pets: no" was erased, "children: no" is another statement. But an
-    entry that has no key and is nothing but the erased word is the erased thing. A message is speech, not an entry.
-    """
-    key = record.key if record.kind == "fact" else None
-    hashes = [_hash(record.content, key, secret)]
-    if len(folded_words(record.content)) > 1:
-        return [*hashes, _hash(record.content, None, secret)] if key else hashes
-    return hashes if key or record.kind not in _PROSE else [*hashes, _hash(record.content, None, secret, _LONE_WORD)]
-
-
-def burial_hashes(record: Record, secret: bytes) -> list[str]:
-    """Return the hashes to keep of a record that is erased: `tombstone_hashes` finds them again."""
-    hashes = tombstone_hashes(record, secret)
-    if record.kind == "fact" and record.key and len(hashes) == 1:
-        hashes.append(_hash(record.content, None, secret, _LONE_WORD))
-    return hashes
-
-
-def _hash(content: str, key: str | None, secret: bytes, purpose: bytes = b"") -> str:
-    said = signature(content, key).encode("utf-8")
-    return hashlib.blake2b(said, key=secret, person=purpose, digest_size=16).hexdigest()
 
 
 def _side_text(record: Record) -> str:

@@ -370,7 +370,9 @@ class _MemoryTree:
         with self._memory.acting(run=new_id("run")).batch() as memory:
             for path, note in self._check_rename(memory, old, new).items():
                 tags = note.tags if _TAG in note.tags else (*note.tags, _TAG)
-                memory.update(note.id, tags=tags, metadata={"path": path}, reason="refinement")
+                moved = memory.update(note.id, tags=tags, metadata={"path": path}, reason="refinement")
+                if isinstance(moved, Refused):  # all or none
+                    raise PathError(f"Error: {_rooted(old)} was not renamed. {moved.message}")
         return ToolAnswer(f"Successfully renamed {_rooted(old)} to {_rooted(new)}", "updated")
 
     # helpers

@@ -11,7 +11,7 @@ from dataclasses import replace
 from recollect.document.blocks import parse_blocks
 from recollect.memory.files.contract import Files
 from recollect.memory.files.pages import Page
-from recollect.memory.write import Acting, Change, Write, refusal_of_code, refusal_of_secret
+from recollect.memory.write import Acting, Change, Write
 from recollect.records import Edited, Outcome, Record, Refused, Unchanged, new_id
 
 
@@ -54,9 +54,7 @@ def _find_refusal(write: Write, page: Page, edited: Page) -> Refused | None:
             if item:
                 refused = write.refusal(edited.draft(write, item))
             else:
-                refused = (
-                    None if write.acting.is_person else refusal_of_secret(block.text) or refusal_of_code(block.text)
-                )
+                refused = None if write.acting.is_person else write.refusal_of_prose(block.text)
             if refused:
                 why = refused.message.removeprefix("Not stored: ")
                 return replace(refused, message=f"Not edited, because of line {line}: {why}")
