@@ -470,6 +470,8 @@ def test_the_command_line_lists_asks_and_erases_exactly_that(app: Recollect, tmp
     root = ["--root", str(tmp_path / "root")]
     listed = CliRunner().invoke(program, ["erase", "--topic", "depression", "--dry-run", *root])
     assert listed.exit_code == 0 and "Depression" in listed.output and "interactions" in listed.output
+    assert "Would erase 1 memory." in listed.output and "Erased" not in listed.output
+    assert "would remove" in listed.output
     assert memory.get("health") and memory.interactions()
     done = CliRunner().invoke(program, ["erase", "--topic", "depression", "--yes", *root])
     assert done.exit_code == 0, done.output

@@ -333,6 +333,24 @@ def test_U1_a_command_is_a_text(app: recollect.Recollect, text: Any) -> None:
             call(text)
 
 
+def test_U1_an_empty_section_is_shown_as_empty(app: recollect.Recollect) -> None:
+    app.identities.memory(("test", "ann")).remember("Likes tea", category="preference")
+    commands = Commands(app, ("test", "ann"))
+    assert "There is nothing here yet." in str(commands.run("/memory work"))
+    assert "I don't know" in str(commands.run("/memory wxyz"))
+
+
+def test_U1_undo_after_a_setting_lists_all_that_it_would_undo(app: recollect.Recollect) -> None:
+    memory = app.identities.memory(("test", "ann"))
+    with memory.acting(run="run-of-two").batch() as both:
+        both.remember("Likes green tea")
+        both.remember("Plays the oboe")
+    memory.pause()
+    memory.resume()
+    page = str(Commands(app, ("test", "ann")).run("/memory undo"))
+    assert "green tea" in page and "oboe" in page
+
+
 # a daily note that is no longer kept takes nothing
 
 

@@ -416,8 +416,9 @@ class Write:
 
     def _repeats_erased(self, text: str) -> bool:
         """Return True if somebody but the person writes an erased statement, or a line that is one."""
-        buried = not self.acting.is_person and self.cache.buried
-        return bool(buried) and not buried.isdisjoint(text_hashes(lines_of(text), self.state.secret))
+        if self.acting.is_person or not self.cache.buried:
+            return False
+        return not self.cache.buried.isdisjoint(text_hashes(lines_of(text), self.state.secret))
 
     def _is_erased(self, record: Record, known: Sequence[Record]) -> bool:
         """Return True if the person had this erased, and it is not they who say it again."""

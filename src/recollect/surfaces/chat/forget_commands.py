@@ -260,10 +260,11 @@ def _setting_changed(asker: Asker, entry: JournalEntry) -> ChatPage:
     record = asker.memory.get(entry.record_id)
     number = asker.numbers([record]).get(record.id)
     before = f"undo {entry.run}" if entry.run else f"undo {number} {short_digest(record.id)}"
+    run = asker.memory.history(run=entry.run) if entry.run else [entry]
+    records = {one.record_id: one.after for one in run if one.after is not None}
     return chat_page(
         "Your last change was a setting, such as pause or trends. Change it back with the same command.",
-        ChatLine("Or undo the change of your memory before that:", "aside"),
-        *item_lines(asker, [record]),
+        *_list_with_heading(asker, "Or undo the change of your memory before that:", list(records.values())),
         choices=[[Choice("Undo that", before), Choice("Keep", "keep")]],
     )
 

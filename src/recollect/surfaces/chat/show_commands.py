@@ -88,8 +88,9 @@ def chat_show(asker: Asker, argument: str) -> ChatPage:
         return _overview(asker, 1)
     name, number = _with_page(argument)
     sections = _sections(asker)
+    empty = [_Section(one, []) for one in SECTIONS.values()]
     for wanted, at in ((argument, 1), (name, number)):
-        for section in sections:
+        for section in [*sections, *empty]:
             if section.is_called(wanted):
                 return _section_page(asker, section, at)
     return chat_why(asker, argument) if numbers_in(argument) else _no_section(asker, name, sections)
@@ -173,7 +174,7 @@ def empty_memory_page(asker: Asker) -> ChatPage:
 
 def _section_page(asker: Asker, section: _Section, number: int) -> ChatPage:
     every = len(section.records)
-    pages = -(-every // _PER_SECTION_PAGE)
+    pages = max(1, -(-every // _PER_SECTION_PAGE))
     number = min(max(number, 1), pages)
     begin = (number - 1) * _PER_SECTION_PAGE
     turning = [Choice("‹ Back", f"show {section.word} {number - 1}")] if number > 1 else []
@@ -183,6 +184,7 @@ def _section_page(asker: Asker, section: _Section, number: int) -> ChatPage:
         ChatLine(fit_cells(section.name, WIDTH), "title"),
         *mode_lines(asker),
         *item_lines(asker, section.records[begin : begin + _PER_SECTION_PAGE], rows=2),
+        *([] if every else [ChatLine("There is nothing here yet.", "aside")]),
         *where,
         choices=[turning, [Choice("All sections", "show")]],
     )

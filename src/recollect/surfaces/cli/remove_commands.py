@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError, NotFoundError
@@ -255,13 +256,16 @@ def _list_consents(session: CliSession, memory: Memory) -> None:
 
 
 def _print_erasure(session: CliSession, outcome: Erased, dry_run: bool) -> int:
-    _print_receipt(session, outcome.receipt)
+    if dry_run:
+        outcome = replace(outcome, message=f"Would erase {count_memories(len(outcome.receipt.ids))}.")
+    _print_receipt(session, outcome.receipt, dry_run)
     return session.print_outcome(outcome, dry_run=dry_run)
 
 
-def _print_receipt(session: CliSession, receipt: Receipt) -> None:
+def _print_receipt(session: CliSession, receipt: Receipt, dry_run: bool = False) -> None:
     rows = [(f"{number:,}", place) for place, number in receipt.removed.items()]
-    session.out.table(("removed", "from"), rows, right=("removed",))
+    head = "would remove" if dry_run else "removed"
+    session.out.table((head, "from"), rows, right=(head,))
 
 
 def _print_records(session: CliSession, records: Sequence[Record]) -> None:
