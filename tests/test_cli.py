@@ -509,7 +509,7 @@ def test_U3_a_dry_run_changes_nothing(cli: Cli, tmp_path: Path) -> None:
         answer = cli.json(*args, "--dry-run")
         assert (answer[0] if isinstance(answer, list) else answer)["dry_run"] is True
     assert (cli.json("history"), cli("show").stdout, cli.json("read", "--status", "all")) == before
-    assert cli("verify").stdout == "me: in order\n"
+    assert cli("verify").stdout == "me: no problems found\n"
 
 
 # how it looks
@@ -945,7 +945,7 @@ def test_U3_merging_and_undoing_a_run(cli: Cli) -> None:
 def test_U1_undo_says_what_it_took_back(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     cli("update", "role", "Teacher")
-    assert cli("undo").stdout.splitlines() == ["Undone: update of role: Teacher", "Again: role: Engineer"]
+    assert cli("undo").stdout.splitlines() == ["Undone: update of role: Teacher", "Restored: role: Engineer"]
     assert cli.json("undo", "1")["outcome"] == "undone"
     assert "has already been undone" in cli("undo", "1", code=1).stderr
     cli("undo", code=3)
@@ -955,7 +955,7 @@ def test_undo_right_after_the_person_edited_the_file(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     file = cli.root / "me" / "MEMORY.md"
     file.write_text(file.read_text(encoding="utf-8").replace("Engineer", "Teacher"), encoding="utf-8")
-    assert "Again: role: Engineer" in cli("undo", "--yes").stdout.replace("Role", "role")
+    assert "Restored: role: Engineer" in cli("undo", "--yes").stdout.replace("Role", "role")
     assert "- Role: Engineer" in cli("show").stdout
 
 
@@ -1004,7 +1004,8 @@ def test_R5_history_tells_who_did_what(cli: Cli) -> None:
     assert lines[0].split() == ["no", "when", "(UTC)", "who", "what", "text"]
     assert lines[2].endswith("agent   update    role: Teacher (was: Engineer)")
     assert len(cli.json("history", "--limit", "1")) == 1
-    assert "There is no run" in cli("history", "--run", "run-x").stderr
+    missing = cli("history", "--run", "run-x", code=3)
+    assert "There is no run run-x" in missing.stderr
 
 
 def test_R5_verify_finds_what_does_not_agree(cli: Cli) -> None:
@@ -1012,7 +1013,7 @@ def test_R5_verify_finds_what_does_not_agree(cli: Cli) -> None:
 
     cli("remember", "Drinks tea")
     cli("remember", "Drinks tea", "--user", "anna")
-    assert cli("verify", "--all").stdout == "anna: in order\nme: in order\n"
+    assert cli("verify", "--all").stdout == "anna: no problems found\nme: no problems found\n"
     db = sqlite3.connect(cli.root / "me" / "memory.db")
     with db:
         db.execute("DELETE FROM journal")
@@ -1222,7 +1223,7 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     assert "everything except the facts" in done.stdout
     assert "memory.db.damaged-" in done.stderr
     assert cli.json("get", "role")["content"] == "Engineer"
-    assert cli("verify").stdout == "me: in order\n"
+    assert cli("verify").stdout == "me: no problems found\n"
 
 
 def test_F9_a_lost_database_is_rebuilt(cli: Cli) -> None:
@@ -1302,12 +1303,12 @@ def test_U3_the_tour_shows_real_commands_and_leaves_nothing(tmp_path: Path) -> N
         "$ recollect remember",
         "- Role: Engineer",
         "Already known",
-        "Not stored: it seems to hold a secret",
+        "Not stored: it seems to contain a secret",
         "Updated: role: Staff engineer",
         "City: Lviv",
         "You wrote it into the file yourself",
-        "Again: role: Engineer",
-        "me: in order",
+        "Restored: role: Engineer",
+        "me: no problems found",
         "Next steps",
     ):
         assert part in shown

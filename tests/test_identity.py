@@ -928,7 +928,7 @@ def test_U3_on_a_terminal_the_person_reads_what_will_be_joined(tmp_path: Path) -
     assert "your telegram" in run("link", "status")
     run("link", "confirm", "--yes", "--as", "telegram:12345")
     assert "one memory now" in run("link", "confirm", "--yes")
-    assert "telegram:12345  me    joined" in run("identities")
+    assert "telegram:12345  me    linked" in run("identities")
 
 
 def test_U3_the_command_line_follows_a_joining_that_another_channel_began(tmp_path: Path) -> None:
