@@ -201,6 +201,8 @@ def test_U3_every_command_and_option_is_documented() -> None:
     whole = program()
     for name, command in whole.commands.items():
         assert f"\n### {name}\n" in text, f"docs/cli.md has no section on {name}"
+        group = text[: text.index(f"\n### {name}\n")].rpartition("\n## ")[2].partition("\n")[0]
+        assert group == getattr(command, "rich_help_panel", None), f"docs/cli.md has {name} in another group"
         below = list(getattr(command, "commands", {}).values())
         for parameter in [parameter for each in (command, *below) for parameter in each.params]:
             if parameter.param_type_name == "option":
@@ -687,6 +689,8 @@ def test_U3_the_other_kinds(cli: Cli) -> None:
     assert (said["session"], said["speaker"]) == ("s1", "Anna")
     assert cli.json("important", said["id"], "--level", "critical")[0]["importance"] == 1.0
     assert "Anna: Hello" in cli("important", said["id"]).stdout
+    wrong = cli("important", note["id"], code=2).stderr
+    assert f"{note['id']} is a note; only messages can be marked important" in wrong
     assert cli("scratch", "plan", "call").stdout == ""
     assert cli("scratch", "plan").stdout == "call\n"
     assert cli.json("scratch", "plan", "write") == {"key": "plan", "value": "write"}
@@ -1159,8 +1163,22 @@ def test_R7_erase_a_topic_and_everything(cli: Cli) -> None:
     assert cli("users").stderr == "There are no users yet.\n"
 
 
+def test_U3_what_to_remove_is_named_before_anything_is_asked(cli: Cli) -> None:
+    cli("remember", "Likes zebras")
+    assert "name a record, or use --topic or --everything" in cli("erase", code=2).stderr
+    assert "name a record, or use --topic" in cli("forget", code=2).stderr
+    assert "only one of these" in cli("erase", "x", "--topic", "y", code=2).stderr
+
+
+def test_U3_errors_name_options_as_they_are_typed(cli: Cli) -> None:
+    assert cli("remember", "x", "--valid-from", "soon", code=2).stderr.startswith("recollect: --valid-from: ")
+    assert cli("remember", "x", "--tag", "a", "--tag", "", code=2).stderr == "recollect: --tag: must not be empty\n"
+    assert cli("remember", "x", "--confidence", "3", code=2).stderr.startswith("recollect: confidence: ")
+
+
 def test_R7_clear(cli: Cli) -> None:
     cli("remember", "Likes zebras")
+    assert cli("clear", "--dry-run").stdout.splitlines()[-1] == "Would erase 1 record."
     assert cli.json("clear", "--yes")["receipt"]["places"]["records"] == 1
     assert "zebras" not in cli("show").stdout
 
@@ -1213,7 +1231,7 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     cli("note", "Only in the database")
     refused = cli("rebuild", "--yes", code=1)
-    assert "nothing to rebuild" in refused.stderr
+    assert "nothing to rebuild; use --force" in refused.stderr
     (cli.root / "me" / "memory.db").write_bytes(b"not a database" * 100)
     cli("verify", code=1)
     would = cli("rebuild", "--dry-run")

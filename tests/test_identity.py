@@ -891,6 +891,7 @@ def test_U3_two_channels_are_joined_on_the_command_line(tmp_path: Path) -> None:
     assert not (tmp_path / "identities.db").exists()
     run("remember", "Likes jazz")
     run("remember", "Plays chess", "--user", "telegram:12345")
+    assert run("link", "confirm", code=1)["message"] == "There is nothing to confirm."
     code = run("link", "show")["code"]
     assert run("link", "enter", code, code=1) == {
         "error": "link",

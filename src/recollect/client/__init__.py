@@ -11,6 +11,7 @@ To await the verbs, wrap the memory: ``recollect.AsyncMemory(memory)``. Needs th
 from recollect.client.client import Client, LoginLink, UserToken, connect
 from recollect.client.problems import (
     BadRequestError,
+    DoneAlreadyError,
     InternalError,
     NotAllowedError,
     PreconditionFailedError,
@@ -25,6 +26,7 @@ __all__ = [
     "BadRequestError",
     "BatchResult",
     "Client",
+    "DoneAlreadyError",
     "InternalError",
     "LoginLink",
     "NotAllowedError",

@@ -36,6 +36,10 @@ class PreconditionFailedError(RecollectError):
     """The file was changed in the meantime; read it again and edit the new text."""
 
 
+class DoneAlreadyError(RecollectError):
+    """The request was already done, and its response is lost; the journal has its changes."""
+
+
 class InternalError(RecollectError):
     """The server failed; its log says why."""
 
@@ -48,6 +52,7 @@ _OWN: dict[str, type[RecollectError]] = {
     cls.__name__: cls
     for cls in (
         BadRequestError,
+        DoneAlreadyError,
         InternalError,
         NotAllowedError,
         PreconditionFailedError,

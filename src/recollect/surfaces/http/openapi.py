@@ -103,7 +103,7 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
         parameters.append(_ACTING)
     if route.name == "edit":
         operation["description"] += (
-            " Requires the header If-Match with the ETag of the text that was edited; otherwise 412."
+            " If-Match takes the ETag of the text that was edited; if it was changed since, the answer is 412."
         )
     if route.name in ("show", "daily"):
         parameters.append(_header("If-None-Match", "the ETag of the text you have"))
