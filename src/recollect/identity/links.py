@@ -239,7 +239,7 @@ class Identities:
     # undoing
 
     def unlink(self, identity: Someone) -> Unlinked:
-        """Undo the last joining by which this identity came to its present user, within 30 days.
+        """Undo the last link by which this identity came to its present user, within 30 days.
 
         The memory that was joined is again as it was; what was learned since then stays with the other.
         """
