@@ -1167,7 +1167,7 @@ def test_U3_what_to_remove_is_named_before_anything_is_asked(cli: Cli) -> None:
     cli("remember", "Likes zebras")
     assert "name a record, or use --topic or --everything" in cli("erase", code=2).stderr
     assert "name a record, or use --topic" in cli("forget", code=2).stderr
-    assert "only one of these" in cli("erase", "x", "--topic", "y", code=2).stderr
+    assert "exactly one of these" in cli("erase", "x", "--topic", "y", code=2).stderr
 
 
 def test_U3_errors_name_options_as_they_are_typed(cli: Cli) -> None:

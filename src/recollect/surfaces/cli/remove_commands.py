@@ -65,7 +65,7 @@ def forget_command(
     if ref is None and topic is None:
         raise InvalidInputError("forget", "name a record, or use --topic")
     if ref is not None and topic is not None:
-        raise InvalidInputError("forget", "give either one REF or --topic WORDS, not both")
+        raise InvalidInputError("forget", "give exactly one of these, not several together: one REF, or --topic WORDS")
     session.may_ask(yes, dry_run)
     if topic is not None:
         return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
@@ -132,7 +132,7 @@ def erase_command(
     if not targets:
         raise InvalidInputError("erase", "name a record, or use --topic or --everything")
     if targets > 1:
-        raise InvalidInputError("erase", "give only one of these: REFS, --topic WORDS or --everything")
+        raise InvalidInputError("erase", "give exactly one of these, not several together: REFS, --topic, --everything")
     session.may_ask(yes, dry_run)
     if everything:
         return _erase_user(session, yes, dry_run)
