@@ -194,7 +194,7 @@ def test_U5_errors_are_those_of_the_library(client: Client, served: Served) -> N
             reader.user("u1").note("x")
         with pytest.raises(NotAllowedError):
             list(reader.users())
-    with connect(served.url, key="rk_x") as stranger, pytest.raises(NotAllowedError, match="not known"):
+    with connect(served.url, key="rk_x") as stranger, pytest.raises(NotAllowedError, match="unknown or was revoked"):
         stranger.user("u1").read()
     with pytest.raises(TypeError):
         memory.remember()  # type: ignore[call-arg]
