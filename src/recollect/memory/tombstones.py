@@ -13,7 +13,7 @@ from recollect.records import USER_EDIT, Message, Record
 from recollect.text import folded_words
 
 _ENTRIES = frozenset({"fact", "daily", "note", "observation", "episode"})
-_TEXTS = ("label", "title", "topic", "excerpt", "source", "speaker", "session")
+_TEXTS = ("label", "title", "topic", "excerpt", "source")
 _LONE_WORD = b"lone word"
 """Sets the hash of an erased one-word value apart from that of a record that is just this word."""
 _MARKS = re.compile(r"^[\s>#*+<!|-]*(?:\d+[.)]\s)?(?:\[.\]\s)?|[\s>*|-]+$")  # of lists, quotes, headings and comments
@@ -46,13 +46,15 @@ def text_hashes(texts: Iterable[str], secret: bytes) -> list[str]:
 
 
 def texts_beside(record: Record) -> Iterator[str]:
-    """Yield everything that a record says besides its content as a whole: its lines, names, labels and metadata."""
+    """Yield everything that a record says besides its content as a whole: its lines, labels, tags and metadata.
+
+    Sessions, chats, speakers and participants are the host's names for where something was said, and by whom.
+    """
     yield from lines_of(record.content)
     named = [getattr(record, name, None) for name in _TEXTS]
     for text in filter(None, [(record.key or "").replace("_", " "), *named, *record.tags]):
         yield from lines_of(text)
-    yield from getattr(record, "participants", ())
-    yield from _texts_of_data(record.metadata)
+    yield from _texts_of_data({name: value for name, value in record.metadata.items() if name != "chat"})
 
 
 def lines_of(text: str) -> Iterator[str]:
