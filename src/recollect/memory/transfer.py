@@ -20,9 +20,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from recollect.checks import MAX_NESTING, is_nested_deeper
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
-from recollect.memory.archive_check import check_archived, check_file_line
+from recollect.memory.archive_check import check_archived, check_archived_text, check_file_line, check_unique
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.output import open_output
@@ -53,6 +54,7 @@ _LONGEST_LINE = 16 << 20
 _LARGEST_FILE = 16 << 20
 _MOST_ROWS = 10_000_000
 _MOST_MEMBERS = 50_000
+_OUTER_LEVELS = 10  # of the rows around metadata
 _SMALL = 64 << 20
 _HIGHEST_RATIO = 100
 """The highest compression ratio of an archive larger than ``_SMALL``: text never exceeds it."""
@@ -273,8 +275,10 @@ class _Archive:
 
 
 def _from_json(data: bytes) -> Any:
-    """Parse JSON; raise `ValueError` for lone surrogates, which no store could keep."""
+    """Parse JSON; raise `ValueError` for lone surrogates, which no store could keep, and for what is nested deeper."""
     value = json.loads(data.decode("utf-8"))
+    if is_nested_deeper(value, MAX_NESTING + _OUTER_LEVELS):
+        raise ValueError("nesting")
     if b"\\ud" in data.lower():
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
@@ -317,7 +321,9 @@ def import_archive(
                 check_archived(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
                 for row in archive.rows("tombstones.jsonl")
             ]
-            recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
+            recalls = {
+                check_archived_text(row["record_id"]): from_text(row["at"]) for row in archive.rows("recalls.jsonl")
+            }
             # older archives lack it; consents that only a newer Recollect knows mean nothing here
             consents = {
                 row["name"]: from_text(row["at"])
@@ -333,6 +339,11 @@ def import_archive(
         for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
             if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):
                 raise ValueError("seq")
+        check_unique("records.jsonl", ((version.id, version.version) for version in versions))
+        check_unique("journal.jsonl", (entry.seq for entry in entries))
+        check_unique("interactions.jsonl", (one.id for one in interactions))
+        check_unique("runs.jsonl", (run.id for run in runs))
+        check_unique("runs.jsonl", ((run.day, run.kind) for run in runs))
     except RecollectError:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *_UNREADABLE):
