@@ -208,7 +208,7 @@ class Identities:
                     view.run("agree_shown" if who == link.shown else "agree_entered", id=link.id)
                     problem, before = _begin(view, link.id)
             if link is None:
-                raise LinkError("nothing", "There is nothing to confirm. Start with a new code.")
+                raise LinkError("nothing", "There is nothing to confirm.")
             if problem is not None:
                 raise problem
             if not before:
@@ -239,13 +239,13 @@ class Identities:
     # undoing
 
     def unlink(self, identity: Someone) -> Unlinked:
-        """Undo the last joining by which this identity came to its present user, within 30 days.
+        """Undo the last link by which this identity came to its present user, within 30 days.
 
         The memory that was joined is again as it was; what was learned since then stays with the other.
         """
         who, now = check_identity(identity), self._now
         link: Link | None = None
-        problem: LinkError | None = LinkError("nothing", f"{who} is not joined with anything.")
+        problem: LinkError | None = LinkError("nothing", f"{who} is not linked to anything.")
         with self._store.read() as view:
             known = view is not None
         if known:
@@ -255,7 +255,7 @@ class Identities:
                 if problem is None and link is not None and link.state == "joined":
                     view.run("begin_unlinking", id=link.id)
         if problem is not None or link is None:
-            raise problem or LinkError("nothing", f"{who} is not joined with anything.")
+            raise problem or LinkError("nothing", f"{who} is not linked to anything.")
         return self._undo(link.id)
 
     # maintenance
@@ -408,7 +408,7 @@ class Identities:
         for _ in range(_MOST_PASSES):
             link = self._link(link_id)
             if link is None or link.entered is None or link.state not in ("joining", "joined"):
-                raise LinkError("nothing", "The joining was cancelled in the meantime.")
+                raise LinkError("nothing", "The link was cancelled in the meantime.")
             if link.state == "joined":
                 return _joined(link)
             if not link.merged:
@@ -461,7 +461,7 @@ class Identities:
     def _check_on(self, link_id: str) -> None:
         link = self._link(link_id)
         if link is None or link.state != "joining":
-            raise LinkError("nothing", "The joining was cancelled in the meantime.")
+            raise LinkError("nothing", "The link was cancelled in the meantime.")
 
     def _remove(self, link: Link) -> None:
         """Remove the joined memory from its old place, unless it was written to after it was merged."""
@@ -573,15 +573,15 @@ def _not_undoable(view: View, link: Link | None, who: Identity, now: datetime) -
     if link is None:
         if others := links(view, "joined_to", user_id=_own(view, who)):
             names = " or ".join(str(Identity(*other.entered)) for other in others if other.entered)
-            return LinkError("nothing", f"{who} owns the joined memory; unlink {names} instead.")
-        return LinkError("nothing", f"{who} is not joined with anything.")
+            return LinkError("nothing", f"{who} owns the linked memory; unlink {names} instead.")
+        return LinkError("nothing", f"{who} is not linked to anything.")
     if link.state == "unlinking":
         return None
     if link.state == "joining":
-        return LinkError("nothing", "The joining is not complete yet; confirm it again first.")
+        return LinkError("nothing", "The link is not complete yet; confirm it again first.")
     if not link.undoable or link.until <= now:
         return LinkError(
-            "final", "This joining can no longer be undone, because it is too old or something was erased since."
+            "final", "This link can no longer be undone, because it is too old or something was erased since."
         )
     return None
 
