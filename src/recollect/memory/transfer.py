@@ -14,7 +14,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -287,8 +287,12 @@ def import_archive(
     *,
     dry_run: bool = False,
     progress: Progress | None = None,
+    still: Callable[[], None] = lambda: None,
 ) -> ImportReport:
-    """Import what `write_archive` wrote: exactly into an empty memory, by merging into one that is in use."""
+    """Import what `write_archive` wrote: exactly into an empty memory, by merging into one that is in use.
+
+    ``still`` is called under the user's lock and raises an error if the import must not happen any more.
+    """
     name = source.name if isinstance(source, Path) else "the archive"
     try:
         packed = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
@@ -341,12 +345,13 @@ def import_archive(
     report = ImportReport(format="recollect")
     drafts = [Draft(name, record) for record in latest.values() if record.status == "active"]
     if _in_use(memory):
-        _merge_interactions(memory, interactions, report, dry_run)
-        return _merge_drafts(memory, acting, drafts, report, dry_run, progress)
+        _merge_interactions(memory, interactions, report, dry_run, still)
+        return _merge_drafts(memory, acting, drafts, report, dry_run, progress, still)
     report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
     with memory.user.write() as tx:
+        still()
         if tx.state().seq:
             raise StoreBusyError("another process has just started this memory; import again to merge")
         tx.set_state(state)
@@ -384,11 +389,13 @@ def _merge_drafts(
     report: ImportReport,
     dry_run: bool,
     progress: Progress | None,
+    still: Callable[[], None] = lambda: None,
 ) -> ImportReport:
     """Import through the ordinary write path, in one transaction and one run: all of it is kept, or nothing."""
     run = acting.run or new_id("run")
     try:
         with memory.write(replace(acting, run=run)) as write:
+            still()
             there = StoredRecords(write)
             for start in range(0, len(drafts), _STEP):
                 if progress:
@@ -408,12 +415,17 @@ def _merge_drafts(
 
 
 def _merge_interactions(
-    memory: UserMemory, interactions: list[Interaction], report: ImportReport, dry_run: bool
+    memory: UserMemory,
+    interactions: list[Interaction],
+    report: ImportReport,
+    dry_run: bool,
+    still: Callable[[], None],
 ) -> None:
     if not interactions:
         return
     try:
         with memory.write_alongside() as tx:
+            still()
             if refused := refusal_if_paused(tx.state().mode, memory.config):
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
