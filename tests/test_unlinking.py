@@ -238,6 +238,39 @@ def test_R7_what_was_erased_on_the_joined_side_is_refused_at_once_and_the_link_s
     assert said(world.memory(TERMINAL)) == {"Likes jazz", ILLNESS}
 
 
+def _archived(memory: Memory) -> None:
+    memory.forget(memory.remember(ILLNESS).record.id)  # type: ignore[attr-defined]
+
+
+def _changed(memory: Memory) -> None:
+    record = memory.remember(ILLNESS, key="health", category="personal_context").record  # type: ignore[attr-defined]
+    memory.update(record.id, content="Is well")
+    memory.update(record.id, content="Is very well")
+
+
+@pytest.mark.parametrize("hold", [_archived, _changed])
+def test_R7_a_topic_is_erased_from_the_copy_even_if_no_current_record_mentions_it(
+    world: World, hold: Callable[[Memory], None]
+) -> None:
+    world.memory(TERMINAL).remember("Likes jazz")
+    hold(world.memory(TELEGRAM))
+    world.join()
+    found = world.memory(TERMINAL).erase_topic("zirconitis")
+    assert found[1] is not None and found[1].places["joined copies"] == 1
+    assert "can no longer be undone" in found[1].notices[-1]
+    refused("final", lambda: world.identities.unlink(TELEGRAM))
+    assert b"zirconitis" not in world.bytes()
+
+
+def test_R7_a_topic_that_nothing_mentions_leaves_the_link_undoable(world: World) -> None:
+    _fill(world.memory)
+    world.join()
+    for topic in ("ornithology", "fact", "active", "remember"):
+        assert world.memory(TERMINAL).erase_topic(topic) == ([], None)
+    world.identities.unlink(TELEGRAM)
+    assert said(world.memory(TELEGRAM)) == BROUGHT
+
+
 # generated schedules
 
 

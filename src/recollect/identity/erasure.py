@@ -29,8 +29,9 @@ class UnfinishedError(Exception):
 class Copies(Protocol):
     """The operations on joined memories that a user's writes need."""
 
-    def erased(self, user_id: str) -> list[str]:
-        """Drop every copy that may hold what this user erases; return whose they were.
+    def erased(self, user_id: str, topics: Sequence[Topic] = ()) -> list[str]:
+        """Drop every copy that may hold what this user erases, or only those that mention these topics; return whose
+        they were.
 
         Raises `UnfinishedError` as `check_finished` does.
         """
@@ -84,8 +85,10 @@ class ErasureHooks:
 
     def before_commit(self, write: Write) -> None:
         self._erase_again(write)
-        if write.has_buried:
+        if write.has_buried or (write.topics and write.erased):
             self._erase_copies(write)
+        elif write.topics:  # not found here, but the copies hold more than what was merged
+            self._erase_copies(write, write.topics)
         if write.has_buried or write.topics:
             for place, number in self._elsewhere(write.topics, write.cleared).items():
                 write.places[place] = write.places.get(place, 0) + number
@@ -102,8 +105,8 @@ class ErasureHooks:
                 "A memory was being joined with this one or separated from it, so nothing was erased. Erase again."
             ) from None
 
-    def _erase_copies(self, write: Write) -> None:
-        for name in self._copies().erased(self._user_id):
+    def _erase_copies(self, write: Write, topics: Sequence[Topic] = ()) -> None:
+        for name in self._copies().erased(self._user_id, topics):
             write.places["joined copies"] = write.places.get("joined copies", 0) + 1
             write.notices.append(
                 f"Also erased: the copy of the memory of {name} from before it was joined with this one."

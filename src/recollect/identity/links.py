@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -38,10 +38,11 @@ from recollect.identity.link_states import (
 from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, secret_of, state_before, take_back
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.transfer import import_archive, write_archive
+from recollect.memory.transfer import archive_mentions, import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, refusal_if_paused
+from recollect.policy.topics import Topic
 from recollect.records import new_id
 from recollect.store.identities import Link, links, one_link
 from recollect.store.service_tables import NoServiceTables, ServiceTables, View
@@ -292,18 +293,25 @@ class Identities:
         with self._store.write(erases=True) as view:
             self._tidy(view, self._now)
 
-    def erased(self, user_id: str) -> list[str]:
-        """Drop every copy that may hold what this user erases; return whose they were.
+    def erased(self, user_id: str, topics: Sequence[Topic] = ()) -> list[str]:
+        """Drop every copy that may hold what this user erases, or only those that mention these topics; return whose
+        they were.
 
         Not while a memory is being joined with theirs or separated from it: some of that would come in afterwards.
         """
+        self.check_finished(user_id)
         with self._store.read() as view:
-            if view is None or not copies_of(view, user_id):
-                return []
+            found = [] if view is None else copies_of(view, user_id)
+            copies = {} if view is None else {link.id: view.rows("copy", id=link.id)[0][0] for link in found}
+        # read outside of the transaction: a copy is never changed, and their lock keeps new ones away
+        held = {one for one, copy in copies.items() if not topics or (copy and archive_mentions(copy, topics))}
+        if not held:
+            return []
         with self._store.write(erases=True) as view:
             found = copies_of(view, user_id)
             if any(link.state != "joined" for link in found):
                 raise UnfinishedError()
+            found = [link for link in found if link.id in held]
             for link in found:
                 view.run("make_final", id=link.id)
         return [str(Identity(*link.entered)) for link in found if link.entered is not None]

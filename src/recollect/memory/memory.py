@@ -423,7 +423,7 @@ class Memory(ReportVerbs):
         self._user_memory.settle()
         with self._writing() as write:
             found, receipt = erase_topic(write, self._user_memory.files, topic)
-        return found, receipt if receipt.places else None
+        return found, replace(receipt, notices=tuple(write.notices)) if receipt.places else None
 
     @verb(scope="write", erases=True)
     def clear(self) -> Erased:

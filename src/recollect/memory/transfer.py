@@ -25,9 +25,11 @@ from recollect.memory import interaction_log
 from recollect.memory.archive_check import check_archived, check_file_line
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
+from recollect.memory.mentions import texts_of, texts_of_interaction
 from recollect.memory.output import open_output
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
+from recollect.policy.topics import Topic, strings_in
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -370,6 +372,35 @@ def import_archive(
         memory.files.restore(tx, files)
     memory.start_over()
     return report
+
+
+def archive_mentions(data: bytes, topics: Sequence[Topic]) -> bool:
+    """Return True if an archive mentions one of these topics anywhere, or if that cannot be told."""
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as opened:
+            archive = _Archive("the archive", len(data), opened)
+            said = list(_texts_in(archive))
+            files = [text.decode("utf-8", "replace") for text in archive.files().values()]
+    except (RecollectError, LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE):
+        return True
+    headings = {line for text in files for line in text.splitlines() if line.startswith("#")}
+    return any(
+        any(map(topic.is_in, said)) or any(topic.without_lines(text, headings)[1] for text in files) for topic in topics
+    )
+
+
+def _texts_in(archive: _Archive) -> Iterator[list[str]]:
+    """Yield the texts of everything in an archive but its files, together where they belong together."""
+    for row in archive.rows("records.jsonl"):
+        yield list(texts_of(from_dict(row)))
+    for entry in map(_entry_from_dict, archive.rows("journal.jsonl")):
+        yield [entry.reason or ""]
+        yield from (list(texts_of(record)) for record in (entry.before, entry.after) if record is not None)
+    for row in archive.rows("interactions.jsonl", optional=True):
+        yield list(texts_of_interaction(interaction_log.interaction_from_dict(row)))
+    for row in archive.rows("runs.jsonl", optional=True):
+        run = interaction_log.run_from_dict(row)
+        yield [run.error or "", *strings_in(run.details)]
 
 
 def _in_use(memory: UserMemory) -> bool:
