@@ -48,7 +48,7 @@ LATER = FrozenClock(NOW + timedelta(hours=1))
 Open = Callable[[], Recollect]
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """A new app with nothing in it, as often as asked."""
     with ExitStack() as stack:

@@ -200,7 +200,7 @@ def _swept(
     return found
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def app(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recollect]:
     """A few memories in each kind of store."""
     monkeypatch.chdir(tmp_path)
