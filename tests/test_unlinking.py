@@ -176,6 +176,24 @@ def test_R5_a_memory_that_another_process_begins_meanwhile_does_not_stop_unlinki
     assert said(world.memory(TERMINAL)) == {"Likes jazz"}
 
 
+@pytest.mark.parametrize("mode", ["on", "paused", "incognito"])
+def test_R5_a_memory_begun_under_the_old_user_id_is_merged_with_the_restored_one(world: World, mode: str) -> None:
+    _fill(world.memory)
+    world.memory(TELEGRAM).report("save", id="save-1", title="Rust")
+    world.join()
+    old = world.recollect.user("telegram:12345")
+    old.note("Written to the old user id")
+    if mode != "on":
+        old.pause(incognito=mode == "incognito")
+    world.identities.unlink(TELEGRAM)
+    assert world.memory(TELEGRAM).mode == mode
+    world.memory(TELEGRAM).resume()
+    assert said(world.memory(TELEGRAM)) == BROUGHT | {"Written to the old user id"}
+    assert [one.id for one in world.memory(TELEGRAM).interactions()] == ["save-1"]
+    assert world.memory(TELEGRAM).verify() == []
+    assert said(world.memory(TERMINAL)) == {"Likes jazz"}
+
+
 def test_R5_an_unlinking_that_cannot_be_done_now_says_to_unlink_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -551,7 +551,7 @@ class Identities:
                 if secret_of(back) == link.secret:
                     break
                 try:
-                    import_archive(back, Acting(actor="link"), BytesIO(copy), still=still)
+                    import_archive(back, Acting(actor="link"), BytesIO(copy), restoring=still)
                     break
                 except StoreBusyError:  # somebody has just begun a memory there: the copy is merged into it
                     if last:

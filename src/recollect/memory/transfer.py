@@ -289,11 +289,12 @@ def import_archive(
     *,
     dry_run: bool = False,
     progress: Progress | None = None,
-    still: Callable[[], None] = lambda: None,
+    restoring: Callable[[], None] | None = None,
 ) -> ImportReport:
     """Import what `write_archive` wrote: exactly into an empty memory, by merging into one that is in use.
 
-    ``still`` is called under the user's lock and raises an error if the import must not happen any more.
+    With ``restoring``, a pause does not stop it: the memory was theirs already. It is called under the user's lock, and
+    raises an error if nothing is to be restored any more.
     """
     name = source.name if isinstance(source, Path) else "the archive"
     try:
@@ -347,13 +348,14 @@ def import_archive(
     report = ImportReport(format="recollect")
     drafts = [Draft(name, record) for record in latest.values() if record.status == "active"]
     if _in_use(memory):
-        _merge_interactions(memory, interactions, report, dry_run, still)
-        return _merge_drafts(memory, acting, drafts, report, dry_run, progress, still)
+        _merge_interactions(memory, interactions, report, dry_run, restoring)
+        return _merge_drafts(memory, acting, drafts, report, dry_run, progress, restoring)
     report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
     with memory.user.write() as tx:
-        still()
+        if restoring is not None:
+            restoring()
         if tx.state().seq:
             raise StoreBusyError("another process has just started this memory; import again to merge")
         tx.set_state(state)
@@ -420,13 +422,15 @@ def _merge_drafts(
     report: ImportReport,
     dry_run: bool,
     progress: Progress | None,
-    still: Callable[[], None] = lambda: None,
+    restoring: Callable[[], None] | None = None,
 ) -> ImportReport:
     """Import through the ordinary write path, in one transaction and one run: all of it is kept, or nothing."""
     run = acting.run or new_id("run")
     try:
         with memory.write(replace(acting, run=run)) as write:
-            still()
+            if restoring is not None:
+                restoring()
+                write.state = replace(write.state, mode="on")
             there = StoredRecords(write)
             for start in range(0, len(drafts), _STEP):
                 if progress:
@@ -450,14 +454,16 @@ def _merge_interactions(
     interactions: list[Interaction],
     report: ImportReport,
     dry_run: bool,
-    still: Callable[[], None],
+    restoring: Callable[[], None] | None,
 ) -> None:
     if not interactions:
         return
     try:
         with memory.write_alongside() as tx:
-            still()
-            if refused := refusal_if_paused(tx.state().mode, memory.config):
+            if restoring is not None:
+                restoring()
+            refused = refusal_if_paused(tx.state().mode, memory.config) if restoring is None else None
+            if refused is not None:
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:
