@@ -102,12 +102,12 @@ def speed(
         str | None, option("--sizes", "How many records one user has, in turn.", "N,N,…", show_default=False)
     ] = None,
     users: Annotated[
-        int | None, option("--users", "How many users of 100 records; 0: none.", "N", show_default=False)
+        int | None, option("--users", "How many users of 100 records; 0 for none.", "N", show_default=False)
     ] = None,
     quick: Annotated[bool, option("--quick", "Up to 10,000 records and 200 users.")] = False,
     plot: Annotated[Path | None, option("--plot", "Draw the times of a search.", "FILE.svg")] = None,
 ) -> None:
-    """Time writes, searches and starts, beside others."""
+    """Time writes, searches and startup, compared with other engines."""
     from benchmarks import speed as bench
     from recollect.memory.output import open_output
 

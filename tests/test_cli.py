@@ -201,6 +201,8 @@ def test_U3_every_command_and_option_is_documented() -> None:
     whole = program()
     for name, command in whole.commands.items():
         assert f"\n### {name}\n" in text, f"docs/cli.md has no section on {name}"
+        group = text[: text.index(f"\n### {name}\n")].rpartition("\n## ")[2].partition("\n")[0]
+        assert group == getattr(command, "rich_help_panel", None), f"docs/cli.md has {name} in another group"
         below = list(getattr(command, "commands", {}).values())
         for parameter in [parameter for each in (command, *below) for parameter in each.params]:
             if parameter.param_type_name == "option":
@@ -509,7 +511,7 @@ def test_U3_a_dry_run_changes_nothing(cli: Cli, tmp_path: Path) -> None:
         answer = cli.json(*args, "--dry-run")
         assert (answer[0] if isinstance(answer, list) else answer)["dry_run"] is True
     assert (cli.json("history"), cli("show").stdout, cli.json("read", "--status", "all")) == before
-    assert cli("verify").stdout == "me: in order\n"
+    assert cli("verify").stdout == "me: no problems found\n"
 
 
 # how it looks
@@ -687,6 +689,8 @@ def test_U3_the_other_kinds(cli: Cli) -> None:
     assert (said["session"], said["speaker"]) == ("s1", "Anna")
     assert cli.json("important", said["id"], "--level", "critical")[0]["importance"] == 1.0
     assert "Anna: Hello" in cli("important", said["id"]).stdout
+    wrong = cli("important", note["id"], code=2).stderr
+    assert f"{note['id']} is a note; only messages can be marked important" in wrong
     assert cli("scratch", "plan", "call").stdout == ""
     assert cli("scratch", "plan").stdout == "call\n"
     assert cli.json("scratch", "plan", "write") == {"key": "plan", "value": "write"}
@@ -945,7 +949,7 @@ def test_U3_merging_and_undoing_a_run(cli: Cli) -> None:
 def test_U1_undo_says_what_it_took_back(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     cli("update", "role", "Teacher")
-    assert cli("undo").stdout.splitlines() == ["Undone: update of role: Teacher", "Again: role: Engineer"]
+    assert cli("undo").stdout.splitlines() == ["Undone: update of role: Teacher", "Restored: role: Engineer"]
     assert cli.json("undo", "1")["outcome"] == "undone"
     assert "has already been undone" in cli("undo", "1", code=1).stderr
     cli("undo", code=3)
@@ -955,7 +959,7 @@ def test_undo_right_after_the_person_edited_the_file(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     file = cli.root / "me" / "MEMORY.md"
     file.write_text(file.read_text(encoding="utf-8").replace("Engineer", "Teacher"), encoding="utf-8")
-    assert "Again: role: Engineer" in cli("undo", "--yes").stdout.replace("Role", "role")
+    assert "Restored: role: Engineer" in cli("undo", "--yes").stdout.replace("Role", "role")
     assert "- Role: Engineer" in cli("show").stdout
 
 
@@ -1004,7 +1008,8 @@ def test_R5_history_tells_who_did_what(cli: Cli) -> None:
     assert lines[0].split() == ["no", "when", "(UTC)", "who", "what", "text"]
     assert lines[2].endswith("agent   update    role: Teacher (was: Engineer)")
     assert len(cli.json("history", "--limit", "1")) == 1
-    assert "There is no run" in cli("history", "--run", "run-x").stderr
+    missing = cli("history", "--run", "run-x", code=3)
+    assert "There is no run run-x" in missing.stderr
 
 
 def test_R5_verify_finds_what_does_not_agree(cli: Cli) -> None:
@@ -1012,7 +1017,7 @@ def test_R5_verify_finds_what_does_not_agree(cli: Cli) -> None:
 
     cli("remember", "Drinks tea")
     cli("remember", "Drinks tea", "--user", "anna")
-    assert cli("verify", "--all").stdout == "anna: in order\nme: in order\n"
+    assert cli("verify", "--all").stdout == "anna: no problems found\nme: no problems found\n"
     db = sqlite3.connect(cli.root / "me" / "memory.db")
     with db:
         db.execute("DELETE FROM journal")
@@ -1158,8 +1163,22 @@ def test_R7_erase_a_topic_and_everything(cli: Cli) -> None:
     assert cli("users").stderr == "There are no users yet.\n"
 
 
+def test_U3_what_to_remove_is_named_before_anything_is_asked(cli: Cli) -> None:
+    cli("remember", "Likes zebras")
+    assert "name a record, or use --topic or --everything" in cli("erase", code=2).stderr
+    assert "name a record, or use --topic" in cli("forget", code=2).stderr
+    assert "exactly one of these" in cli("erase", "x", "--topic", "y", code=2).stderr
+
+
+def test_U3_errors_name_options_as_they_are_typed(cli: Cli) -> None:
+    assert cli("remember", "x", "--valid-from", "soon", code=2).stderr.startswith("recollect: --valid-from: ")
+    assert cli("remember", "x", "--tag", "a", "--tag", "", code=2).stderr == "recollect: --tag: must not be empty\n"
+    assert cli("remember", "x", "--confidence", "3", code=2).stderr.startswith("recollect: confidence: ")
+
+
 def test_R7_clear(cli: Cli) -> None:
     cli("remember", "Likes zebras")
+    assert cli("clear", "--dry-run").stdout.splitlines()[-1] == "Would erase 1 record."
     assert cli.json("clear", "--yes")["receipt"]["places"]["records"] == 1
     assert "zebras" not in cli("show").stdout
 
@@ -1212,7 +1231,7 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     cli("note", "Only in the database")
     refused = cli("rebuild", "--yes", code=1)
-    assert "nothing to rebuild" in refused.stderr
+    assert "nothing to rebuild; use --force" in refused.stderr
     (cli.root / "me" / "memory.db").write_bytes(b"not a database" * 100)
     cli("verify", code=1)
     would = cli("rebuild", "--dry-run")
@@ -1222,7 +1241,7 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     assert "everything except the facts" in done.stdout
     assert "memory.db.damaged-" in done.stderr
     assert cli.json("get", "role")["content"] == "Engineer"
-    assert cli("verify").stdout == "me: in order\n"
+    assert cli("verify").stdout == "me: no problems found\n"
 
 
 def test_F9_a_lost_database_is_rebuilt(cli: Cli) -> None:
@@ -1302,12 +1321,12 @@ def test_U3_the_tour_shows_real_commands_and_leaves_nothing(tmp_path: Path) -> N
         "$ recollect remember",
         "- Role: Engineer",
         "Already known",
-        "Not stored: it seems to hold a secret",
+        "Not stored: it seems to contain a secret",
         "Updated: role: Staff engineer",
         "City: Lviv",
         "You wrote it into the file yourself",
-        "Again: role: Engineer",
-        "me: in order",
+        "Restored: role: Engineer",
+        "me: no problems found",
         "Next steps",
     ):
         assert part in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -15,7 +16,8 @@ import httpx
 import pytest
 
 import recollect
-from recollect import AsyncMemory, Hits, InvalidInputError, Memory, NotFoundError, Recollect, UndoError, Written
+from recollect import AsyncMemory, Hits, InvalidInputError, Memory, NotFoundError, Recollect, UndoError, Written, errors
+from recollect import client as client_module
 from recollect.client import (
     Client,
     NotAllowedError,
@@ -26,6 +28,7 @@ from recollect.client import (
 )
 from recollect.client.connection import TRIES, HttpConnection
 from recollect.client.json_values import from_plain, outcome_types, to_plain
+from recollect.client.problems import error_of
 from recollect.errors import AmbiguousError, StoreError, StoreUnavailableError
 from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http.verb_routes import BATCH
@@ -191,7 +194,7 @@ def test_U5_errors_are_those_of_the_library(client: Client, served: Served) -> N
             reader.user("u1").note("x")
         with pytest.raises(NotAllowedError):
             list(reader.users())
-    with connect(served.url, key="rk_x") as stranger, pytest.raises(NotAllowedError, match="not known"):
+    with connect(served.url, key="rk_x") as stranger, pytest.raises(NotAllowedError, match="unknown or was revoked"):
         stranger.user("u1").read()
     with pytest.raises(TypeError):
         memory.remember()  # type: ignore[call-arg]
@@ -374,3 +377,15 @@ def test_R4_U5_nothing_that_was_said_is_logged_or_in_an_address(
     for verb in VERBS.values():
         if verb.method == "GET":
             assert not {"ref", "key", "query", "topic", "content", "text", "tags"} & verb.parameters.keys(), verb.name
+
+
+def test_U5_every_error_that_a_server_names_is_a_class_of_the_library() -> None:
+    """Else the client could say no more than that it does not understand the response."""
+    surfaces = Path(recollect.__file__).parent / "surfaces"
+    sources = (file.read_text("utf-8") for file in surfaces.rglob("*.py"))
+    names = {name for source in sources for name in re.findall(r"Problem\(\s*\d+,\s*\"(\w+)\"", source)}
+    assert {"BadRequestError", "PreconditionFailedError", "NotFoundError"} <= names
+    for name in names:
+        found = error_of({"error": name, "detail": "so it is"}, 400)
+        assert (type(found).__name__, str(found)) == (name, "so it is")
+        assert hasattr(client_module, name) or hasattr(errors, name)

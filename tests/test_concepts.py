@@ -175,7 +175,7 @@ def test_every_word_of_the_file_is_one_lower_case_word_and_no_line_stands_twice(
         ("= doctor, Physician", "not one word in lower case"),
         ("= hike, hiking", "one stem"),
         ("run > runs, jog", "one stem"),
-        ("& go, went\n& go, gone", "a form of 'go' already"),
+        ("& go, went\n& go, gone", "is already a form of 'go'"),
         ("xx: = one, two", "unknown language"),
     ],
 )

@@ -296,7 +296,7 @@ def test_U3_the_command_line_tells_the_figures(tmp_path: Path) -> None:
         with app.queue() as queue:
             queue.put(Task(name="extract"))
     told = run("--days", "30", "--tenant", "default")
-    assert "1 users: 2 calls, 50.0% successful" in told and re.search(r"recall_facts +2 +50.0% +3", told)
+    assert "1 user: 2 calls, 50.0% successful" in told and re.search(r"recall_facts +2 +50.0% +3", told)
     assert "Queue: 1 waiting since" in told
     assert json.loads(run("--json"))["calls"] == 3 and json.loads(run("--json", "--tenant", "acme"))["calls"] == 1
 

@@ -117,7 +117,7 @@ def test_U5_the_document_tells_every_route_and_every_outcome(tenant: Tenant) -> 
     assert told["openapi"] == "3.1.0"
     for verb in VERBS.values():
         operation = told["paths"][f"/v1/users/{{user}}/{verb.name}"][verb.method.lower()]
-        assert operation["operationId"] == verb.name and operation["summary"] == verb.does
+        assert operation["operationId"] == verb.name and operation["summary"] == verb.does.replace("`", "")
     schemas = told["components"]["schemas"]
     outcome = schemas["RememberAnswer"]["properties"]["result"]
     assert outcome["discriminator"]["propertyName"] == "outcome"
@@ -1223,7 +1223,7 @@ class LoopWatch(Watch):
     """What the loop may do for a request: take it apart, hand it over, and send what comes of it."""
 
     MAY = re.compile(
-        r"surfaces/http/api\.py:(__call__|_answered|_find|_asked|_body|send_response|_request_id|_content_length|_too_large_problem|<listcomp>)$"
+        r"surfaces/http/api\.py:(__call__|_answered|_find|_asked|_body|send_response|_request_id|request_id_of|_content_length|_too_large_problem|<listcomp>)$"
         r"|surfaces/http/(messages\.py:(has_user|has_body)|metrics\.py:count|problems\.py:.*|authentication\.py:may)$"
         r"|surfaces/http/(concurrency\.py:(slot|over)|routes\.py:handle_async|tool_routes\.py:call_tool|streams\.py:(export|_stream_and_remove))$|tools/suite\.py:|tools/tool\.py:"
     )

@@ -891,6 +891,7 @@ def test_U3_two_channels_are_joined_on_the_command_line(tmp_path: Path) -> None:
     assert not (tmp_path / "identities.db").exists()
     run("remember", "Likes jazz")
     run("remember", "Plays chess", "--user", "telegram:12345")
+    assert run("link", "confirm", code=1)["message"] == "There is nothing to confirm."
     code = run("link", "show")["code"]
     assert run("link", "enter", code, code=1) == {
         "error": "link",
@@ -928,7 +929,7 @@ def test_U3_on_a_terminal_the_person_reads_what_will_be_joined(tmp_path: Path) -
     assert "your telegram" in run("link", "status")
     run("link", "confirm", "--yes", "--as", "telegram:12345")
     assert "one memory now" in run("link", "confirm", "--yes")
-    assert "telegram:12345  me    joined" in run("identities")
+    assert "telegram:12345  me    linked" in run("identities")
 
 
 def test_U3_the_command_line_follows_a_joining_that_another_channel_began(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_U5_U6_an_application_makes_links_for_its_own_users_only(app: Recollect)
         assert told.status_code == 403
 
 
-def test_U5_U6_after_a_theft_another_secret_ends_tokens_links_and_visits(tmp_path: Path) -> None:
+def test_U5_U6_after_a_theft_another_secret_ends_tokens_links_and_logins(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
         who = Login(app.keys)
         link, _ = who.link("42")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from recollect.surfaces.cli import tools as _tools  # noqa: F401  (its command)
+from recollect.surfaces.cli.program import app as program
 from recollect.tools.catalog import SUITES
 from recollect.tools.documentation import suite_page
 
@@ -16,7 +19,9 @@ DOCS = Path(__file__).parent.parent / "docs"
 def test_the_page_of_a_suite_is_up_to_date(suite: str) -> None:
     made = suite_page(suite, SUITES[suite])
     kept = (DOCS / "tools" / f"{suite}.md").read_text("utf-8")
-    assert kept == made, f"recollect tools --suite {suite} --format markdown > docs/tools/{suite}.md"
+    command = ["tools", "--suite", suite, "--format", "markdown"]
+    printed = CliRunner().invoke(program, command).stdout
+    assert kept == made == printed, f"recollect {' '.join(command)} > docs/tools/{suite}.md"
 
 
 def test_every_suite_has_an_introduction_and_a_row_in_the_overview() -> None:

@@ -778,7 +778,9 @@ class TestRestart:
         with store.user("u").read() as reader:
             assert reader.get(record.id) == record
         mortal.stop()
-        with pytest.raises(StoreUnavailableError), store.user("u").write():
+        with pytest.raises(StoreUnavailableError, match=r"^The database cannot be reached: "), store.user("u").write():
+            pass
+        with pytest.raises(StoreUnavailableError, match=r"^The database cannot be reached: "), store.user("u").read():
             pass
         mortal.start()
         with store.user("u").write() as tx:

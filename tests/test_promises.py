@@ -166,13 +166,19 @@ def test_R7_erasing_a_topic_tells_of_the_copy_that_a_repair_set_aside(root: Path
 
 
 @pytest.mark.parametrize("command", ["erase", "forget"])
-@pytest.mark.parametrize("arguments", [["role", "--topic", "tea"], []])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["role", "--topic", "tea"], "exactly one of these, not several together"),
+        ([], "name a record, or use --topic"),
+    ],
+)
 def test_U3_a_reference_and_a_topic_exclude_each_other_and_that_is_said(
-    root: Path, command: str, arguments: list[str]
+    root: Path, command: str, arguments: list[str], said: str
 ) -> None:
     cli(root, "remember", "Likes tea", "--user", "me")
     told = cli(root, command, *arguments, "--yes", "--user", "me", code=2).stderr
-    assert "exactly one of these, not several together" in flat(told)
+    assert said in flat(told)
     assert [one.text for one in recollect.open(root).user("me").read()] == ["Likes tea"]
 
 

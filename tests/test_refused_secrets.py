@@ -88,7 +88,7 @@ def test_no_page_of_the_console_shows_a_refused_secret(
             path = f"record/{record.id}/change"
             for step in ("preview", "save"):
                 shown = browser.post(path, content=secret, seq=str(record.seq), reason="update", step=step, compared="")
-                assert "seems to hold a secret" in shown
+                assert "seems to contain a secret" in shown
                 browser.post(path, content=secret, step=step, **_fields(shown))
             browser.post("merge", one=record.id, other=other.id, content=secret)
             browser.post(f"record/{other.id}/forget", reason=secret)
@@ -101,7 +101,7 @@ def test_no_page_of_the_console_shows_a_refused_secret(
                     browser.http.post("edit", data={"csrf_token": browser.mark, "text": text, **fields}).text
                 )
                 refused = browser.post("edit", text=text, step="save", **fields)
-                assert "seems to hold a secret" in refused and "Likes tea" in refused
+                assert "seems to contain a secret" in refused and "Likes tea" in refused
         _clean("history", repr(memory.history()))
 
 

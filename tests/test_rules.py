@@ -512,7 +512,7 @@ def test_long_awkward_input_ends(piece: str) -> None:
 def test_importing_reads_no_table_and_loads_nothing_heavy() -> None:
     check = (
         "import sys; import recollect.agents.rules as rules;"
-        "from recollect.agents.rules import tables; assert tables.language.cache_info().currsize == 0;"
+        "from recollect.agents.rules import tables; assert tables.language_tables.cache_info().currsize == 0;"
         "heavy = {'typer', 'rich', 'numpy', 'rapidfuzz', 'Stemmer', 'anyascii', 'pydantic'} & set(sys.modules);"
         "assert not heavy, heavy"
     )

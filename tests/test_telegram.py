@@ -352,7 +352,7 @@ def test_U2_a_model_that_fails_in_a_group_gives_nothing_away(tmp_path: Path) -> 
             house.ask(ann, "Remember that my salary is 90000")
             group = house.server.group("Trip", [ann])
             told = house.ask(ann, "@recollect_test_bot what is my salary?", group)
-            assert "90000" not in told.text and "tell it only to you" in told.text
+            assert "90000" not in told.text and "tell it to you alone" in told.text
             assert "90000" in house.ask(ann, "what is my salary?").text
 
 

@@ -89,7 +89,7 @@ def test_T7_every_call_is_a_row(tmp_path: Path) -> None:
             "observations",
         ]
         assert count(given["content"]) <= rows[results[0].call].tokens_in <= count(given["content"]) + 10
-        assert "tea" not in repr(rows)
+        assert "tea" not in repr([replace(row, id="") for row in rows.values()])  # an id may spell anything
         assert app.user("u1").calls(tool="recall")[0].id == results[-1].call
         assert app.user("u1").calls(session="other") == []
 
@@ -223,7 +223,7 @@ UserMemory.write_alongside = fail
 suite.call("memory_search", {"query": "tea"})
 """
     ran = _run(tmp_path, ending)
-    assert ran.returncode == 0 and "waits: StoreFullError" in ran.stderr and "number" not in ran.stderr
+    assert ran.returncode == 0 and "yet: StoreFullError" in ran.stderr and "number" not in ran.stderr
 
 
 # what goes wrong
@@ -269,7 +269,7 @@ def test_T7_rows_are_dropped_when_the_store_fails_for_too_long(
         with failing(monkeypatch, errors.StoreFullError()):
             for _ in range(25):
                 assert app.tools("u1").call("memory_search", {"query": "tea"}).status == "ok"
-        assert 0 < len(app.user("u1").calls()) <= 25 and "was lost" in caplog.text
+        assert 0 < len(app.user("u1").calls()) <= 25 and "lost the log of" in caplog.text
 
 
 def test_T7_a_call_does_not_wait_for_the_log() -> None:

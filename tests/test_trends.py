@@ -236,4 +236,8 @@ def test_U3_trends_are_shown_in_a_table(tmp_path: Path) -> None:
     assert _run(tmp_path, "trends").stdout.splitlines() == ["users  topic", "  10+  rust", "   5+  golf"]
     assert json.loads(_run(tmp_path, "trends", "-k", "10", "--json").stdout) == [{"topic": "rust", "users": 10}]
     wrong = _run(tmp_path, "trends", "--at-least", "2")
-    assert wrong.exit_code == 2 and "at least 5" in wrong.stderr
+    assert (
+        wrong.exit_code == 2
+        and wrong.stderr.startswith("recollect: --at-least: must be")
+        and "at least 5" in wrong.stderr
+    )

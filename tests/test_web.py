@@ -518,7 +518,7 @@ def test_U6_what_was_written_is_not_lost_when_the_policy_says_no(person: tuple[M
     compared = visit.post(f"record/{record.id}/change", 422, content=secret, seq=str(record.seq), step="preview")
     refused = visit.post(f"record/{record.id}/change", 422, content=secret, step="save", **hidden(compared))
     for page in (compared, refused, visit.post("remember", 422, content=secret)):
-        assert "seems to hold a secret" in page and "Berlin, " in page and secret not in page
+        assert "seems to contain a secret" in page and "Berlin, " in page and secret not in page
     assert memory.get("city") == record
 
 
@@ -974,7 +974,7 @@ def test_U6_a_link_lets_in_once_whoever_comes_first(shared: tuple[Recollect, Log
         assert sum(pool.map(enter, range(6))) == 1
 
 
-def test_U6_links_and_visits_end(shared: tuple[Recollect, Login, str]) -> None:
+def test_U6_links_and_logins_end(shared: tuple[Recollect, Login, str]) -> None:
     app, _, _ = shared
     clock = FrozenClock(datetime(2026, 5, 1, tzinfo=timezone.utc))
     who = Login(app.keys, open=True, clock=clock)

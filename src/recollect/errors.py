@@ -9,7 +9,7 @@
     ├── QueueFullError         the caller: too many jobs are waiting; try again later
     ├── UndoError              the caller: this change can no longer be undone, and why
     ├── LinkError              the person: two channels cannot be linked; its kind says why
-    ├── NothingToRebuildError  the caller: the database is in order
+    ├── NothingToRebuildError  the caller: the database is intact
     ├── DocumentError          the person: a file they edited cannot be read; it is left as it is
     ├── ConfigError            the operator: a setting is wrong; names the variable
     ├── MissingExtraError      the operator: an optional package is not installed; names the extra
@@ -81,7 +81,7 @@ class LinkError(RecollectError):
 
 
 class NothingToRebuildError(RecollectError):
-    """The database is intact, so there is nothing to rebuild; use --force to rebuild it anyway."""
+    """The database is intact, so there is nothing to rebuild; pass force=True to rebuild it anyway."""
 
 
 class DocumentError(RecollectError):
@@ -135,7 +135,7 @@ class StoreFullError(StoreError):
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot be reached; try again. A write may have been done or not; repeating it is safe."""
+    """The database cannot be reached; try again. If this was a write, it may have been done; repeating it is safe."""
 
 
 class StoreCorruptError(StoreError):

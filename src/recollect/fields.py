@@ -160,7 +160,7 @@ def integer_field(least: int, most: int, help: str = "", check: Check | None = N
 def fraction_field(help: str) -> Field:
     """Return the field of a number from 0 to 1."""
     schema = {"type": "number", "minimum": 0, "maximum": 1}
-    return Field(check=checks.check_fraction, schema=schema, json=Any, help=help, metavar="SHARE")
+    return Field(check=checks.check_fraction, schema=schema, json=Any, help=help, metavar="NUMBER")
 
 
 def flag_field(help: str) -> Field:
@@ -405,7 +405,7 @@ Level = Annotated[
     Literal["high", "critical"],
     choice_field(("high", "critical"), "high keeps messages for 60 days, critical for 365."),
 ]
-Incognito = Annotated[bool, flag_field("Also use nothing.")]
+Incognito = Annotated[bool, flag_field("Also stop using what is stored.")]
 ConsentName = Annotated[str, choice_field(records.CONSENTS, "The name of the consent.")]
 Given = Annotated[bool, flag_field("True to give the consent, false to withdraw it.")]
 EntryOrRun = Annotated[

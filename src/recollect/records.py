@@ -160,7 +160,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact(Record):
-    """A statement about the person."""
+    """A statement about the user."""
 
     kind: ClassVar[str] = "fact"
 
@@ -299,7 +299,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """Something the person did or was shown, as the host application reported it."""
+    """Something the user did or was shown, as the host application reported it."""
 
     id: str
     at: datetime

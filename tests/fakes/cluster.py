@@ -176,7 +176,7 @@ class Cluster:
         told |= {"MEMORY_HTTP_USER_RATE": "0", **(settings or {})}
         self.url = url
         self.apis = [Api(number, told) for number in range(apis)]
-        self.workers = [Member(f"worker-{number}", ["worker"], told, "Working") for number in range(workers)]
+        self.workers = [Member(f"worker-{number}", ["worker"], told, "Running up to") for number in range(workers)]
         self.hosts = [Member(f"host-{number}", [HOST], told, "Working") for number in range(hosts)]
 
     @property

@@ -9,17 +9,33 @@ To await the verbs, wrap the memory: ``recollect.AsyncMemory(memory)``. Needs th
 """
 
 from recollect.client.client import Client, LoginLink, UserToken, connect
-from recollect.client.problems import NotAllowedError, TooManyRequestsError, UnansweredError
+from recollect.client.problems import (
+    BadRequestError,
+    DoneAlreadyError,
+    InternalError,
+    NotAllowedError,
+    PreconditionFailedError,
+    TooLargeError,
+    TooManyRequestsError,
+    TooSlowError,
+    UnansweredError,
+)
 from recollect.client.remote import BatchResult, RemoteBatch, RemoteMemory
 
 __all__ = [
+    "BadRequestError",
     "BatchResult",
     "Client",
+    "DoneAlreadyError",
+    "InternalError",
     "LoginLink",
     "NotAllowedError",
+    "PreconditionFailedError",
     "RemoteBatch",
     "RemoteMemory",
+    "TooLargeError",
     "TooManyRequestsError",
+    "TooSlowError",
     "UnansweredError",
     "UserToken",
     "connect",

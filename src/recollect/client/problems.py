@@ -20,11 +20,47 @@ class TooManyRequestsError(RecollectError):
     seconds: float = 1.0
 
 
+class BadRequestError(RecollectError):
+    """The server cannot read the request: its path, method, host, type or body is wrong."""
+
+
+class TooSlowError(RecollectError):
+    """The body of the request did not arrive in time."""
+
+
+class TooLargeError(RecollectError):
+    """The body of the request is too large."""
+
+
+class PreconditionFailedError(RecollectError):
+    """The file was changed in the meantime; read it again and edit the new text."""
+
+
+class DoneAlreadyError(RecollectError):
+    """The request was already done, and its response is lost; the journal has its changes."""
+
+
+class InternalError(RecollectError):
+    """The server failed; its log says why."""
+
+
 class UnansweredError(RecollectError):
     """The client does not understand the server's response."""
 
 
-_OWN = {cls.__name__: cls for cls in (NotAllowedError, TooManyRequestsError)}
+_OWN: dict[str, type[RecollectError]] = {
+    cls.__name__: cls
+    for cls in (
+        BadRequestError,
+        DoneAlreadyError,
+        InternalError,
+        NotAllowedError,
+        PreconditionFailedError,
+        TooLargeError,
+        TooManyRequestsError,
+        TooSlowError,
+    )
+}
 _TOLD = ("field", "kind", "extra", "seconds")
 
 

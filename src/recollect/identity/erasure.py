@@ -110,7 +110,7 @@ class ErasureHooks:
             write.places["joined copies"] = write.places.get("joined copies", 0) + 1
             write.notices.append(
                 f"Also erased: the copy of the memory of {name} from before it was joined with this one."
-                " The joining can no longer be undone."
+                " The link can no longer be undone."
             )
         if self._copies().erasure_pending:
             write.add_pending()

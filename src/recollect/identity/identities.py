@@ -8,7 +8,7 @@ Code
     Shown on one channel and entered on the other, once and within minutes.
 
 Pending
-    A joining that is not confirmed yet, as one of the two sides sees it: the other's channel and the number of its
+    A link that is not confirmed yet, as one of the two sides sees it: the other's channel and the number of its
     memories, but nothing of their content.
 
 Joined, Unlinked
@@ -73,7 +73,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A joining that waits for a confirmation, as one side sees it."""
+    """A link that waits for a confirmation, as one side sees it."""
 
     identity: Identity
     showed_code: bool
@@ -128,7 +128,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unlinked:
-    """The joining was undone: the user exists again, with the memory as it was."""
+    """The link was undone: the user exists again, with the memory as it was."""
 
     user_id: str
     was_user_id: str
@@ -151,5 +151,5 @@ class BoundIdentity:
     identity: Identity
     user_id: str
     joined: bool
-    """True if it belongs to this user by a joining."""
+    """True if it belongs to this user by a link."""
     undo_until: datetime | None = None

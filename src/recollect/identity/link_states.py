@@ -87,15 +87,15 @@ def not_undoable(view: View, link: Link | None, who: Identity, now: datetime) ->
     if link is None:
         if others := links(view, "joined_to", user_id=own_user(view, who)):
             names = " or ".join(str(Identity(*other.entered)) for other in others if other.entered)
-            return LinkError("nothing", f"{who} owns the joined memory; unlink {names} instead.")
-        return LinkError("nothing", f"{who} is not joined with anything.")
+            return LinkError("nothing", f"{who} owns the linked memory; unlink {names} instead.")
+        return LinkError("nothing", f"{who} is not linked to anything.")
     if link.state in ("unlinking", "restored"):
         return None
     if link.state == "joining":
-        return LinkError("nothing", "The joining is not complete yet; confirm it again first.")
+        return LinkError("nothing", "The link is not complete yet; confirm it again first.")
     if not link.undoable or link.until <= now:
         return LinkError(
-            "final", "This joining can no longer be undone, because it is too old or something was erased since."
+            "final", "This link can no longer be undone, because it is too old or something was erased since."
         )
     return None
 

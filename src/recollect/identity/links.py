@@ -221,7 +221,7 @@ class Identities:
                     view.run("agree_shown" if who == link.shown else "agree_entered", id=link.id)
                     problem, before = begin_joining(view, link.id)
             if link is None:
-                raise LinkError("nothing", "There is nothing to confirm. Start with a new code.")
+                raise LinkError("nothing", "There is nothing to confirm.")
             if problem is not None:
                 raise problem
             if not before:
@@ -252,14 +252,14 @@ class Identities:
     # undoing
 
     def unlink(self, identity: Someone) -> Unlinked:
-        """Undo the last joining by which this identity came to its present user, within 30 days.
+        """Undo the last link by which this identity came to its present user, within 30 days.
 
         The memory that was joined is again as it was; what was learned since then stays with the other. Until all of
         it is restored, the identity keeps the joined memory. After a kill, unlinking again or `upkeep` completes it.
         """
         who, now = check_identity(identity), self._now
         link: Link | None = None
-        problem: LinkError | None = LinkError("nothing", f"{who} is not joined with anything.")
+        problem: LinkError | None = LinkError("nothing", f"{who} is not linked to anything.")
         with self._store.read() as view:
             known = view is not None
         if known:
@@ -269,7 +269,7 @@ class Identities:
                 if problem is None and link is not None and link.state == "joined":
                     view.run("begin_unlinking", id=link.id)
         if problem is not None or link is None:
-            raise problem or LinkError("nothing", f"{who} is not joined with anything.")
+            raise problem or LinkError("nothing", f"{who} is not linked to anything.")
         return self._undo(link.id)
 
     # maintenance
@@ -439,7 +439,7 @@ class Identities:
         for _ in range(_MOST_PASSES):
             link = self._link(link_id)
             if link is None or link.entered is None or link.state not in ("joining", "joined"):
-                raise LinkError("nothing", "The joining was cancelled in the meantime.")
+                raise LinkError("nothing", "The link was cancelled in the meantime.")
             if link.state == "joined":
                 return joined_of(link)
             if not link.merged:
@@ -492,7 +492,7 @@ class Identities:
     def _check_on(self, link_id: str) -> None:
         link = self._link(link_id)
         if link is None or link.state != "joining":
-            raise LinkError("nothing", "The joining was cancelled in the meantime.")
+            raise LinkError("nothing", "The link was cancelled in the meantime.")
 
     def _remove(self, link: Link) -> None:
         """Remove the joined memory from its old place, unless it was written to after it was merged."""

@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from recollect import checks as check
 from recollect.memory.memory import Memory
 from recollect.memory.thread_pool import WORKERS
+from recollect.verbs import VERBS
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -42,7 +43,7 @@ def _awaited(
 class AsyncMemory:
     """A `Memory`, local or on a server, whose verbs are awaited: ``await memory.remember("…")``.
 
-    The verbs are listed for type checkers; a test compares the list with the table of verbs.
+    The verbs come from the table of verbs. They are also listed here, for type checkers.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -109,3 +110,7 @@ class AsyncMemory:
     embed = _awaited(Memory.embed)
     upkeep = _awaited(Memory.upkeep)
     notices = _awaited(Memory.notices)
+
+
+for _name in VERBS.keys() - vars(AsyncMemory).keys():
+    setattr(AsyncMemory, _name, _awaited(getattr(Memory, _name)))

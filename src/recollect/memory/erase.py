@@ -126,9 +126,10 @@ def erase_everything(write: Write, files: Files) -> Erased:
     write.cleared = True
     outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
-    places.update({place: number for place, number in beside.items() if number})
+    places.update({place: amount for place, amount in beside.items() if amount})
+    number = len(outcome.receipt.ids)
     return Erased(
-        message=f"Cleared: {len(outcome.receipt.ids)} record(s) erased.",
+        message=f"Cleared: {number:,} {'record' if number == 1 else 'records'} erased.",
         receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),
     )
 

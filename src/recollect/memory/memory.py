@@ -21,7 +21,7 @@ from recollect.memory.files.edit import edit_file
 from recollect.memory.journal import Progress, last_target, undo_target, verify_memory
 from recollect.memory.rebuild import RebuildReport, rebuild_memory
 from recollect.memory.record_builders import RecordBuilders
-from recollect.memory.references import find_record, find_records, find_to_change
+from recollect.memory.references import find_message, find_record, find_records, find_to_change
 from recollect.memory.report_verbs import ReportVerbs
 from recollect.memory.transfer import ImportReport, export_archive, import_any, own_folders
 from recollect.memory.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
@@ -97,7 +97,7 @@ class Memory(ReportVerbs):
         day: fields.NoteDay | None = None,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """Remember a fact about the person, under a key or as a sentence.
+        """Remember a fact about the user, under a key or as a sentence.
 
         A fact that is not durable or not certain enough goes to the daily note of ``day``, by default today's.
         Without a category, a key that one current fact has means that fact: its category is used.
@@ -288,7 +288,7 @@ class Memory(ReportVerbs):
             "metadata": metadata,
         }
         with self._writing() as write:
-            record = find_to_change(write.tx, ref, category, type)
+            record = find_to_change(write.tx, ref, category, type, may_be_new=content is not None)
             changes = self._drafts.changes(record, given, reason)
             outcome = write.update(record, changes, reason=reason, note=note, since=as_moment(valid_from))
         return self._told(outcome, write)
@@ -360,7 +360,7 @@ class Memory(ReportVerbs):
     ) -> list[Record]:
         """Keep messages longer: 60 days for high, 365 for critical."""
         with self._writing() as write:
-            found = [find_record(write.tx, ref) for ref in messages]
+            found = [find_message(write.tx, ref) for ref in messages]
             return mark_important(write, found, level, reason)
 
     @verb(scope="write", batch=True)
@@ -505,7 +505,7 @@ class Memory(ReportVerbs):
 
     @verb(scope="write")
     def notices(self) -> list[str]:
-        """Return notices for the person that came up while reading and that no outcome included; each once."""
+        """Return notices for the user that came up while reading and that no outcome included; each once."""
         if self._acting.chat is not None:
             return []
         told, self._user_memory.notices = self._user_memory.notices, []

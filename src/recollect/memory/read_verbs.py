@@ -337,7 +337,7 @@ class ReadVerbs:
 
     @verb(scope="read")
     def rank(self, items: fields.Items, *, limit: fields.Limit | None = None) -> list[Ranked]:
-        """Rank items by the person's interests: what they like and work on first, what they dislike last.
+        """Rank items by the user's interests: what they like and work on first, what they dislike last.
 
         An item is a text, or has a ``title``, a ``text`` or ``topics``, as a mapping or as attributes. Each is returned
         with a score from -1 to 1 and the reasons, which name the memories; equals stay in their order.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from recollect.document.memory_md import key_of
-from recollect.errors import AmbiguousError, NotFoundError
-from recollect.records import RECORD_TYPES, Record
+from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
+from recollect.records import RECORD_TYPES, Message, Record
 from recollect.store.contract import Query, Reader
 
 _COMPARED = 2000
@@ -85,9 +85,19 @@ def id_of(reader: Reader, ref: str) -> str:
         raise
 
 
-def find_to_change(reader: Reader, ref: str, category: str | None, fact_type: str | None) -> Record:
+def find_message(reader: Reader, ref: str) -> Record:
+    """Return the message with this id or this ending of an id."""
+    record = find_record(reader, ref)
+    if not isinstance(record, Message):
+        raise InvalidInputError("messages", f"{ref} is a {record.kind}; only messages can be marked important")
+    return record
+
+
+def find_to_change(
+    reader: Reader, ref: str, category: str | None, fact_type: str | None, *, may_be_new: bool
+) -> Record:
     """Return the record to change. Category and type select among records of one key; if none match, they are new
-    values.
+    values. With ``may_be_new``, the error for an unknown record recommends ``remember``.
     """
     if category or fact_type:
         try:
@@ -97,6 +107,8 @@ def find_to_change(reader: Reader, ref: str, category: str | None, fact_type: st
     try:
         record = find_record(reader, ref)
     except NotFoundError as error:
+        if not may_be_new:
+            raise
         raise NotFoundError(f"{error}; use remember to add something new") from None
     if record.status != "active":
         raise NotFoundError(f"{record.id} is {record.status}; undo that before changing it")

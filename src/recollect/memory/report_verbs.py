@@ -59,7 +59,7 @@ class ReportVerbs(ReadVerbs):
         session: fields.Conversation | None = None,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """Report something the person did or was given: a delivery, read, reaction, save, command or discussion.
+        """Report something the user did or was given: a delivery, read, reaction, save, command or discussion.
 
         With an ``id`` of your own it is stored once, however often it is reported. Secrets in it are masked.
         """

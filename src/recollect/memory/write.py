@@ -506,7 +506,7 @@ def refusal_of_secret(text: str) -> Refused | None:
     secrets = find_secrets(text)
     if not secrets:
         return None
-    found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
+    found = f"Not stored: it seems to contain a secret ({secrets[0].kind}). Leave the secret out and try again."
     return Refused(reason="secret", message=found)
 
 
@@ -516,7 +516,7 @@ def _refusal_of_secret_name(session: str) -> Refused | None:
     kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
     if not kinds:
         return None
-    told = f"Not stored: the name of the session seems to hold a secret ({kinds[0]}). Choose another name."
+    told = f"Not stored: the name of the session seems to contain a secret ({kinds[0]}). Choose another name."
     return Refused(reason="secret", message=told)
 
 

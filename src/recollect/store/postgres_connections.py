@@ -265,7 +265,8 @@ class Connections:
                 return self._connect()
             except psycopg.OperationalError as error:
                 if not any(said in str(error) for said in _FULL):
-                    raise
+                    reason = str(error).partition("\n")[0]
+                    raise StoreUnavailableError(f"The database cannot be reached: {reason}") from None
             if time.monotonic() > until:
                 raise StoreBusyError(
                     "PostgreSQL accepts no more connections; raise its max_connections, or lower MEMORY_DATABASE_POOL"

@@ -54,10 +54,10 @@ def link_confirm_command(session: CliSession, as_: _As = None, yes: Yes = False)
     """Confirm a pending link; both sides have to."""
     from recollect.identity.identities import Pending
 
-    session.may_ask(yes)
     who = _acting_identity(session, as_)
     pending = session.recollect.identities.pending(who)
     if pending is not None and not pending.confirmed:
+        session.may_ask(yes)
         if not yes:
             _print_pending(session, pending)
         if not session.agreed("Link them?", yes):
@@ -170,8 +170,8 @@ def _print_next_step(session: CliSession, pending: Pending, given: str | None) -
 def _print_identities(session: CliSession, found: list[BoundIdentity]) -> None:
     rows = []
     for one in found:
-        way = "joined" if one.joined else "own" if str(one.identity) == one.user_id else "bound"
+        way = "linked" if one.joined else "own" if str(one.identity) == one.user_id else "bound"
         rows.append(
             (str(one.identity), one.user_id, way, "" if one.undo_until is None else format_moment(one.undo_until))
         )
-    session.out.table(("identity", "user", "how", "can be undone until"), rows)
+    session.out.table(("identity", "user", "status", "can be undone until"), rows)

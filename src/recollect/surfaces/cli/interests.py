@@ -10,6 +10,7 @@ from recollect.surfaces.cli.options import Given, argument, option
 from recollect.surfaces.cli.output import MarkedCell, shorten_line
 from recollect.surfaces.cli.program import RECALL, WHOLE, command
 from recollect.surfaces.cli.session import CliSession, read_file_argument
+from recollect.surfaces.cli.verb_options import rename_field
 
 _MOST_SHOWN = 160
 
@@ -54,12 +55,13 @@ def trends_command(
     days: Annotated[int, option("--days", "The period in days: 7, 30, 90 or 365.", "NUMBER")] = 30,
 ) -> None:
     """Show interests that many users share (with consent)."""
-    found = session.recollect.trends(k=at_least, days=days)
+    try:
+        found = session.recollect.trends(k=at_least, days=days)
+    except InvalidInputError as error:
+        raise (rename_field(error, "--at-least") if error.field == "k" else error) from None
     nothing = f"No topic was shared by {at_least} users in the {days} days before today."
     rows = [(f"{one.users:,}+", one.topic) for one in found]
-    session.out.listing(
-        found, ("users", "topic"), rows, nothing=f"{nothing} in the {days} days before today.", right=("users",)
-    )
+    session.out.listing(found, ("users", "topic"), rows, nothing=nothing, right=("users",))
 
 
 def _parse_ranked_items(text: str) -> list[Any]:

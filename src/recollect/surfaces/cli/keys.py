@@ -54,7 +54,7 @@ def keys_list_command(session: CliSession) -> None:
         for key in found
     ]
     nothing = "There are no API keys. The API is open on this machine and closed to all others."
-    session.out.listing(found, ("id", "tenant", "scope", "name", "made", "revoked"), rows, nothing=nothing)
+    session.out.listing(found, ("id", "tenant", "scope", "name", "created", "revoked"), rows, nothing=nothing)
 
 
 @_keys("recollect keys revoke 4f0c2a9be1d35786")
@@ -70,7 +70,7 @@ def keys_revoke_command(
 
 @_keys("recollect keys renew")
 def keys_renew_command(session: CliSession) -> None:
-    """Replace the signing secret, for example after a backup was stolen."""
+    """Replace the signing secret."""
     session.recollect.keys.renew_secret()
     session.out.document({"renewed": True})
     session.out.line("All earlier tokens, login links and sessions are invalid. Restart every server process.")

@@ -9,7 +9,14 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError, StoreError
+from recollect.errors import (
+    ConfigError,
+    InvalidInputError,
+    NotFoundError,
+    NothingToRebuildError,
+    RecollectError,
+    StoreError,
+)
 from recollect.records import Spending
 from recollect.surfaces.cli.options import DryRun, Everyone, Given, Yes, argument, option
 from recollect.surfaces.cli.output import count_each, plain_data, progress
@@ -151,7 +158,7 @@ def verify_command(session: CliSession, all: Everyone = False) -> int:
         worst = max(worst, STORAGE if failed else NO if found else DONE)
         damaged |= any(not problem.endswith(PUT_RIGHT) for problem in found)
         answers.append({"user": user, "ok": not found, "problems": found})
-        session.out.line(f"{user}: {'in order' if not found else f'{len(found)} problem(s)'}")
+        session.out.line(f"{user}: {'no problems found' if not found else f'{len(found)} problem(s)'}")
         for problem in found:
             session.out.line(f"  {problem}")
     session.out.document(answers if all else answers[0])
@@ -188,14 +195,15 @@ def rebuild_command(
 ) -> int:
     """Repair a lost or damaged database."""
     session.may_ask(yes, dry_run)
-    if dry_run:
-        report = _rebuild_a_copy(session, force)
-    else:
+    if not dry_run:
         memory = session.existing_memory
         question = f"Set aside the database of {session.user!r} and build a new one from everything readable?"
         if not session.agreed(question, yes):
             return NO
-        report = memory.rebuild(force=force)
+    try:
+        report = _rebuild_a_copy(session, force) if dry_run else memory.rebuild(force=force)
+    except NothingToRebuildError as error:
+        raise NothingToRebuildError(str(error).replace("pass force=True", "use --force")) from None
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     files = f", {report.from_files} of them from the files" if report.from_files else ""
     session.out.line(f"Restored: {count_each(report.restored) or 'nothing'}{files}.")
@@ -358,7 +366,7 @@ def users_command(session: CliSession) -> int:
             worst = STORAGE
             rows.append({"user": user, "error": str(error), "records": {}})
     shown = [(r["user"], r.get("mode", "?"), r.get("error") or count_each(r["records"]) or "nothing") for r in rows]
-    session.out.listing(rows, ("user", "mode", "holds"), shown, nothing="There are no users yet.")
+    session.out.listing(rows, ("user", "mode", "records"), shown, nothing="There are no users yet.")
     return worst
 
 

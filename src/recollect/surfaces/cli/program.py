@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from recollect.errors import (
     AmbiguousError,
+    InvalidInputError,
     LinkError,
     NotFoundError,
     NothingToRebuildError,
@@ -27,7 +28,7 @@ from recollect.errors import (
 )
 from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED, Files, Json, Root, User
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, CliSession, ConfirmationError
-from recollect.surfaces.cli.verb_options import options_of, verb_of, verb_values
+from recollect.surfaces.cli.verb_options import name_option, options_of, verb_of, verb_values
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -200,6 +201,8 @@ def command(
                         values = {option.name: given.pop(option.name) for option in derived}
                         code = verb(session, verb_values(mirrored, values), **given)
                 sys.stdout.flush()
+            except InvalidInputError as error:
+                raise (error if mirrored is None else name_option(mirrored, error)) from None
             except BrokenPipeError:
                 # the reader closed the pipe; nothing more may be written, not even at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from recollect.errors import AmbiguousError
+from recollect.errors import AmbiguousError, NotFoundError
 from recollect.records import ToolCall
 from recollect.surfaces.cli.options import Given, Last, Raw, Ref, argument, option
 from recollect.surfaces.cli.output import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
 def show_command(session: CliSession, raw: Raw = False) -> None:
-    """Show MEMORY.md: everything known about the user."""
+    """Show MEMORY.md: the facts known about the user."""
     text = session.existing_memory.show()
     session.out.document({"user": session.user, "text": text})
     session.out.markdown(text, raw=raw)
@@ -153,10 +153,11 @@ def history_command(session: CliSession, given: Given, limit: Last = 20) -> None
     if call:
         given["call"] = _complete_call_id(memory, call)
     entries = memory.history(**given, limit=limit or None)
+    if run is not None and not entries and not memory.history(run=run, limit=1):
+        raise NotFoundError(f"There is no run {run}.")
     session.out.document(entries)
     if not entries:
-        changed = "There are no changes yet." if call is None else f"The call {call} changed nothing."
-        session.out.aside(changed if run is None else f"There is no run {run}.")
+        session.out.aside("There are no changes yet." if call is None else f"The call {call} changed nothing.")
         return
     session.out.table(ENTRY_HEAD, entry_rows(entries), right=("no",))
     runs: dict[str, list[int]] = {}

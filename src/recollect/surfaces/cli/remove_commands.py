@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError, NotFoundError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _Topic = Annotated[str | None, option("--topic", "Everything that contains all these words.", "WORDS")]
 _MOST_LISTED = 30
-_BOTH = "give exactly one of these, not several together:"
 
 
 @command(CHANGE, "recollect undo", "recollect undo 12", "recollect undo run-01k… --yes", writes=True)
@@ -42,7 +42,7 @@ def undo_command(
     first = outcome.entries[0]
     code = session.print_outcome(session.existing_memory.undo(target or first.run or first.seq))
     if not several and first.before is not None:
-        session.out.line(f"Again: {record_line(first.before)}")
+        session.out.line(f"Restored: {record_line(first.before)}")
     return code
 
 
@@ -62,9 +62,11 @@ def forget_command(
     dry_run: DryRun = False,
 ) -> int:
     """Archive a record; undo restores it."""
+    if ref is None and topic is None:
+        raise InvalidInputError("forget", "name a record, or use --topic")
+    if ref is not None and topic is not None:
+        raise InvalidInputError("forget", "give exactly one of these, not several together: one REF, or --topic WORDS")
     session.may_ask(yes, dry_run)
-    if (ref is None) == (topic is None):
-        raise InvalidInputError("forget", f"{_BOTH} one REF, or --topic WORDS")
     if topic is not None:
         return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
     assert ref is not None
@@ -126,9 +128,12 @@ def erase_command(
     dry_run: DryRun = False,
 ) -> int:
     """Remove records permanently, everywhere; there is no undo."""
+    targets = sum((bool(refs), topic is not None, everything))
+    if not targets:
+        raise InvalidInputError("erase", "name a record, or use --topic or --everything")
+    if targets > 1:
+        raise InvalidInputError("erase", "give exactly one of these, not several together: REFS, --topic, --everything")
     session.may_ask(yes, dry_run)
-    if sum((bool(refs), topic is not None, everything)) != 1:
-        raise InvalidInputError("erase", f"{_BOTH} one or more REFS, --topic WORDS, or --everything")
     if everything:
         return _erase_user(session, yes, dry_run)
     if topic is not None:
@@ -191,7 +196,10 @@ def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False
     session.may_ask(yes, dry_run)
     memory = session.existing_memory
     if dry_run:
-        return _print_erasure(session, session.rehearse(lambda trial: trial.clear()), dry_run)
+        outcome = session.rehearse(lambda trial: trial.clear())
+        number = len(outcome.receipt.ids)
+        message = f"Would erase {number:,} {'record' if number == 1 else 'records'}."
+        return _print_erasure(session, replace(outcome, message=message), dry_run)
     if not session.agreed(
         f"Permanently erase everything known about {session.user!r} ({_describe_contents(memory)})?", yes
     ):

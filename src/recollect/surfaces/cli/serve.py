@@ -82,7 +82,7 @@ def serve_command(
         for what, where in (
             ("console", f"{at}/console"),
             ("API", f"{at}/v1"),
-            ("documents", f"{at}/docs"),
+            ("API docs", f"{at}/docs"),
             ("MCP", f"{at}/mcp"),
             ("worker", f"{workers} jobs at a time" if workers else "none in this process"),
         ):

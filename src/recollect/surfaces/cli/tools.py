@@ -37,7 +37,8 @@ def tools_command(session: CliSession, suite: Suites = None, format: Format = No
 
     chosen = tools_of(suite or ())
     if format == "markdown":
-        print("\n".join(suite_page(name, [tool for tool in chosen if tool.suite == name]) for name in _suites(chosen)))
+        pages = [suite_page(name, [tool for tool in chosen if tool.suite == name]) for name in _suites(chosen)]
+        print("\n".join(pages), end="")
     elif format is not None or session.json:
         print(json.dumps(declarations(chosen, format or "mcp", strict=strict), ensure_ascii=False, indent=2))
     else:

@@ -39,13 +39,13 @@ STEPS = (
     ),
     Step("... or just be a sentence.", ("remember", "Prefers short summaries", "-c", "preference")),
     Step("Things that matter only today go into the daily note.", ("jot", "Read a paper on BM25")),
-    Step("Everything known about you is in one file, MEMORY.md.", ("show",)),
-    Step("Search in your own words; spelling and inflection do not matter.", ("search", "summary")),
+    Step("The facts known about you are in one file, MEMORY.md.", ("show",)),
+    Step("Search in your own words; inflection does not matter.", ("search", "summary")),
     Step(
-        "The same fact in other words is not stored twice.",
+        "The same fact, written differently, is not stored twice.",
         ("remember", "prefers SHORT summaries!", "-c", "preference"),
     ),
-    Step("Secrets are never stored.", ("remember", f"My key is {_KEY}")),
+    Step("Recognised secrets are refused.", ("remember", f"My key is {_KEY}")),
     Step("Things change. The old value is kept in the history.", ("update", "role", "Staff engineer")),
     Step(
         "The file is yours: edit it with any editor. Suppose you add the line below.\n"

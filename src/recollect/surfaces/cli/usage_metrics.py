@@ -34,24 +34,40 @@ def metrics_command(
 
 
 def _metric_lines(found: UsageMetrics) -> list[str]:
-    per_talk = found.facts_per_conversation
+    per_talk, duplicates = found.facts_per_conversation, found.duplicate_rate
+    successful = "" if found.success is None else f", {found.success:.1%} successful"
+    facts = "" if per_talk is None else f"Facts per conversation: {per_talk:.1f}. "
+    users, calls = _count(found.users, "user"), _count(found.calls, "call")
     lines = [
-        f"From {found.since} to {found.until}, {found.users:,} users: {found.calls:,} calls,"
-        f" {_percent(found.success)} successful.",
-        f"Latency (p50, p95, p99): {', '.join(_latency_row(found.latency))}"
-        f"; of writes {', '.join(_latency_row(found.writing))}.",
-        f"Facts per conversation: {'-' if per_talk is None else f'{per_talk:.1f}'}. Episodes: {found.episodes:,}."
-        f" Updates and forgets: {found.updates:,} and {found.forgets:,}. Duplicates: {_percent(found.duplicate_rate)}.",
+        f"From {found.since} to {found.until}, {users}: {calls}{successful}.",
+        f"{facts}Episodes: {found.episodes:,}. Updates and forgets: {found.updates:,} and {found.forgets:,}."
+        + ("" if duplicates is None else f" Duplicates: {duplicates:.1%}."),
     ]
+    if found.latency.number:
+        writes = f"; of writes {_latencies(found.writing)}" if found.writing.number else ""
+        lines.insert(1, f"Latency (p50, p95, p99): {_latencies(found.latency)}{writes}.")
     if found.unread:
-        lines.append(f"{found.unread:,} users cannot be read and are not counted.")
+        lines.append(f"{_count(found.unread, 'user')} cannot be read and {_is_or_are(found.unread)} not counted.")
     if (queue := found.queue) is not None:
+        since = f" since {format_moment(queue.oldest)}" if queue.oldest else ""
+        done = queue.completion
+        times = f"; done after {_latencies(done)} ({_count(done.number, 'job')})" if done.number else ""
         lines.append(
-            f"Queue: {queue.waiting:,} waiting{f' since {format_moment(queue.oldest)}' if queue.oldest else ''},"
-            f" {queue.running:,} running, {queue.dead:,} failed;"
-            f" done after {', '.join(_latency_row(queue.completion))} ({queue.completion.number:,} jobs)."
+            f"Queue: {queue.waiting:,} waiting{since}, {queue.running:,} running, {queue.dead:,} failed{times}."
         )
     return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _is_or_are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _latencies(spread: Latency) -> str:
+    return ", ".join(_latency_row(spread))
 
 
 def _percent(share: float | None) -> str:

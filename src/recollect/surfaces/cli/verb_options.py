@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
+from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.session import parse_pairs, read_text_argument
 
 if TYPE_CHECKING:
@@ -50,6 +51,20 @@ def option_name(argument: Argument) -> str:
     """Return the option name of an argument."""
     name = argument.name.removesuffix("s") if _is_list(argument) else argument.name
     return f"--{name.replace('_', '-')}"
+
+
+def name_option(verb: Verb, error: InvalidInputError) -> InvalidInputError:
+    """Return the error of an argument with the name of its option as it is typed: ``--valid-from``, ``--tag``."""
+    name, index, _ = error.field.partition("[")
+    argument = verb.parameters.get(name)
+    if argument is None or argument.is_positional or not (index or option_name(argument) != f"--{name}"):
+        return error
+    return rename_field(error, option_name(argument))
+
+
+def rename_field(error: InvalidInputError, name: str) -> InvalidInputError:
+    """Return the same error of a field with another name."""
+    return InvalidInputError(name, str(error).removeprefix(f"{error.field}: "))
 
 
 def _parameter(argument: Argument) -> inspect.Parameter:

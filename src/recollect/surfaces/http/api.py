@@ -75,7 +75,8 @@ class HttpApi:
         self._seconds = seconds
         self._by_path: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in self.routes:
-            self._by_path.setdefault(tuple(route.path.split("/")[1:]), {})[route.method] = route
+            path = route.path.replace("{call}", "{name}")
+            self._by_path.setdefault(tuple(path.split("/")[1:]), {})[route.method] = route
 
     def document(self) -> dict[str, Any]:
         """Return the OpenAPI document."""

@@ -61,12 +61,15 @@ def _as_integer(value: Any) -> Any:
 
 
 def with_references(told: Any) -> Any:
-    """Return a document with ``$ref`` references to the named schemas, which pydantic does not know."""
+    """Return a document with ``$ref`` references to the named schemas, which pydantic does not know, and with
+    descriptions in Markdown."""
     if isinstance(told, list):
         return [with_references(one) for one in told]
     if not isinstance(told, dict):
         return told
     made = {name: with_references(one) for name, one in told.items() if name != REFERENCE}
+    if isinstance(description := made.get("description"), str):
+        made["description"] = description.replace("``", "`")  # from docstrings; OpenAPI reads Markdown
     return {"$ref": f"#/components/schemas/{told[REFERENCE]}"} | made if REFERENCE in told else made
 
 

@@ -28,7 +28,7 @@ class ProblemDetails(BaseModel):
     title: str
     status: int
     detail: str = Field(description="what is wrong and what to do")
-    error: str = Field(description="the name of the error in the library")
+    error: str = Field(description="the name of the error in recollect.errors or recollect.client")
     field: str | None = Field(None, description="the argument that is wrong")
     request_id: str
 
@@ -77,12 +77,12 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
     takes = known[f"{route.name} takes"]
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": schema}
-        for name, schema in (("user", _USER), ("name", _NAME))
+        for name, schema in (("user", _USER), ("name", _NAME), ("call", _NAME))
         if f"{{{name}}}" in route.path
     ]
     operation: dict[str, Any] = {
         "operationId": route.name,
-        "summary": route.does,
+        "summary": route.does.replace("`", ""),
         "description": f"Requires an API key with the scope {route.scope}.",
         "parameters": parameters,
         "responses": _responses(route, known),
@@ -103,7 +103,7 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
         parameters.append(_ACTING)
     if route.name == "edit":
         operation["description"] += (
-            " Requires the header If-Match with the ETag of the text that was edited; otherwise 412."
+            " If-Match takes the ETag of the text that was edited; if it was changed since, the answer is 412."
         )
     if route.name in ("show", "daily"):
         parameters.append(_header("If-None-Match", "the ETag of the text you have"))
@@ -139,7 +139,7 @@ _ERRORS = {
     403: "The API key does not allow this",
     404: "Not found",
     409: "The request conflicts with the current state, or its arguments with each other",
-    422: "An argument is invalid; ``field`` names it",
+    422: "An argument is invalid; `field` names it",
     429: "Too many requests; Retry-After says when to retry",
 }
 

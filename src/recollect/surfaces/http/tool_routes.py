@@ -130,7 +130,7 @@ class ToolRoutes(RouteGroup):
                 self._suites.popitem(last=False)
         return suite
 
-    @route("GET", "/users/{user}/tasks/{name}", "read", returns=TaskStatus, statuses={202: "Not done yet"})
+    @route("GET", "/users/{user}/tasks/{call}", "read", returns=TaskStatus, statuses={202: "Not done yet"})
     def task(self, request: Request) -> Response:
         """Return the state of a deferred call."""
         call = request.name

@@ -235,7 +235,7 @@ class VerbRoutes(RouteGroup):
 
     @route("GET", "/users/{user}/about", "read")
     def about(self, request: Request) -> MemoryInfo:
-        """Return if the user has a memory, and its mode: on, paused or incognito."""
+        """Return whether the user has a memory, and its mode: on, paused or incognito."""
         memory = self._app.user(request.user)
         return MemoryInfo(exists=memory.exists, mode=memory.mode)
 

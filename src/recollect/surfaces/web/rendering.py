@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 PERSONAL = (
     ("", (("", "Memory"), ("daily", "Daily notes"), ("people", "People"))),
     (
-        "Kept",
+        "Stored",
         (
             ("notes", "Notes"),
             ("observations", "Observations"),
