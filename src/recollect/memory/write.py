@@ -42,7 +42,7 @@ from recollect.records import (
     Written,
     new_id,
 )
-from recollect.store.contract import Query, Transaction
+from recollect.store.contract import Query, Tombstone, Transaction
 from recollect.text import folded_words
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
@@ -122,6 +122,9 @@ class Write:
         """Topics that were erased: they must also go from data kept outside the memory."""
         self.cleared = False
         """True if everything was erased: then all data kept outside must go."""
+        self.before_erasing: Callable[[], None] = lambda: None
+        self.joined_tombstones: Callable[[Record], list[Tombstone]] = lambda record: []
+        """Both as in `recollect.memory.transaction.Hooks`."""
 
     def add_pending(self, why: str = STILL_PENDING) -> None:
         """Report in the receipt that a log or a file still holds what was erased."""
@@ -403,15 +406,17 @@ class Write:
         ):
             return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
-        if self.cache.buried and not told and self.buried_hashes(record):
+        if self.cache.buried and not told and (self.buried_hashes(record) or self.joined_tombstones(record)):
             return Refused(reason="erased", message=ERASED)
         return None
 
     def was_erased(self, record: Record) -> bool:
         """Return True if the person had this erased after it was made, even if they had asked to remember it then."""
-        if not self.cache.buried or not (known := self.buried_hashes(record)):
+        if not self.cache.buried:
             return False
-        return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones(known))
+        known = self.buried_hashes(record)
+        found = [*(self.tx.tombstones(known) if known else ()), *self.joined_tombstones(record)]
+        return any(tombstone.at >= record.created_at for tombstone in found)
 
     def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
         today, kept = self.now.date(), self.config.daily_retention_days
