@@ -12,11 +12,13 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import recollect
+from recollect.agents.extract import extract
 from recollect.client import connect
 from recollect.errors import InvalidInputError, RecollectError, StoreFullError
 from recollect.surfaces.cli import memory_commands as _whole  # noqa: F401  (adds its commands)
@@ -321,3 +323,94 @@ def test_R8_a_client_replaces_nothing_but_a_file_either(memory: recollect.Memory
                 remote.export(path)
         assert zipfile.is_zipfile(remote.export(tmp_path / "a.zip"))
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+# lines that a store would refuse
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[recollect.Recollect]:
+    """Opens memories in a folder or in PostgreSQL."""
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
+    with recollect.open(tmp_path / "new", database_url=url) as app:
+        yield app
+
+
+@pytest.fixture
+def full_archive(tmp_path: Path) -> Path:
+    """An archive with something in every member."""
+    path = tmp_path / "full.zip"
+    with recollect.open(tmp_path / "full", clock=FrozenClock()) as app:
+        memory = app.user("u1")
+        memory.remember("tea", key="drink")
+        memory.update("drink", "coffee")
+        memory.note("a note")
+        memory.erase(memory.read(kind="note")[0].id)
+        memory.search("coffee")
+        memory.report("read", title="A page")
+        memory.consent("trends")
+        memory.say("I live in Oslo", session="s")
+        extract(memory, FrozenClock()().date())
+        memory.export(path)
+    return path
+
+
+def _changed_archive(archive: Path, member: str, change: Callable[[list[dict[str, Any]]], object]) -> Path:
+    changed = archive.with_name("changed.zip")
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == member:
+                rows = [json.loads(line) for line in data.splitlines()]
+                assert rows
+                change(rows)
+                data = "\n".join(json.dumps(row) for row in rows).encode()
+            new.writestr(name, data)
+    return changed
+
+
+@pytest.mark.parametrize("member", ["journal.jsonl", "records.jsonl", "interactions.jsonl", "runs.jsonl"])
+def test_F7_an_archive_with_a_line_twice_is_refused_and_nothing_is_stored(
+    new_app: recollect.Recollect, full_archive: Path, member: str
+) -> None:
+    changed = _changed_archive(full_archive, member, lambda rows: rows.append(rows[0]))
+    memory = new_app.user("new")
+    with pytest.raises(InvalidInputError, match=f"{member} repeats an earlier one"):
+        memory.import_(changed)
+    assert memory.read(status="all") == [] and memory.history() == []
+    assert memory.import_(full_archive).written
+
+
+@pytest.mark.parametrize(
+    ("member", "name", "value"),
+    [
+        ("journal.jsonl", "source", "a\0b"),
+        ("journal.jsonl", "record_id", "a\0b"),
+        ("records.jsonl", "content", "a\0b"),
+        ("records.jsonl", "metadata", {"a": "a\0b"}),
+        ("interactions.jsonl", "title", "a\0b"),
+        ("runs.jsonl", "error", "a\0b"),
+        ("runs.jsonl", "details", {"a\0b": 1}),
+        ("tombstones.jsonl", "hash", "a\0b"),
+        ("recalls.jsonl", "record_id", "a\0b"),
+        ("recalls.jsonl", "record_id", None),
+        ("recalls.jsonl", "record_id", 7),
+    ],
+)
+def test_F7_an_archive_with_a_value_that_no_store_keeps_is_refused(
+    new_app: recollect.Recollect, full_archive: Path, member: str, name: str, value: Any
+) -> None:
+    changed = _changed_archive(full_archive, member, lambda rows: rows[0].update({name: value}))
+    memory = new_app.user("new")
+    with pytest.raises(InvalidInputError, match="path"):
+        memory.import_(changed)
+    assert memory.read(status="all") == [] and memory.history() == []
+
+
+def test_F7_an_archive_that_is_nested_too_deeply_is_refused(memory: recollect.Memory, full_archive: Path) -> None:
+    deep: list[Any] = []
+    for _ in range(400):
+        deep = [deep]
+    changed = _changed_archive(full_archive, "records.jsonl", lambda rows: rows[0].update(metadata={"a": deep}))
+    with pytest.raises(InvalidInputError, match="path"):
+        memory.import_(changed)

@@ -567,6 +567,80 @@ def test_U5_what_is_not_json_is_said_to_be_none(body: bytes, tenant: Tenant) -> 
     assert tenant.get("42/about").is_success, "the next request is not touched"
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("NaN", "the body is not JSON: NaN is not a number there"),
+        ("-Infinity", "the body is not JSON: -Infinity is not a number there"),
+        ("9" * 5000, "the body contains a number with too many digits"),
+        ("[" * 200 + "]" * 200, "the body is nested too deeply"),
+        ("[" * 950 + "]" * 950, "the body is nested too deeply"),
+    ],
+)
+def test_U5_a_body_that_cannot_be_read_is_told_why(value: str, said: str, tenant: Tenant) -> None:
+    body = f'{{"content": "Likes tea", "metadata": {{"a": {value}}}}}'
+    answer = tenant.http.post("/v1/users/42/note", content=body, headers={"content-type": "application/json"})
+    assert problem(answer, 400, "BadRequestError")["detail"] == said
+    assert tenant.texts("42") == []
+
+
+def test_U5_metadata_that_is_nested_too_deeply_is_named(tenant: Tenant) -> None:
+    told = [
+        problem(tenant.post("42/note", {"content": "x", "metadata": _nested(levels)}), 422, "InvalidInputError")
+        for levels in (101, 105)
+    ]
+    assert {one["field"] for one in told} == {"metadata"}
+    assert tenant.post("42/note", {"content": "Likes tea", "metadata": _nested(100)}).is_success
+    for answer in (tenant.post("42/read"), tenant.get("42/history"), tenant.http.get("/v1/users/42/export")):
+        assert answer.is_success, answer.text
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        found = {"a": found}
+    return found
+
+
+def test_U5_half_a_character_is_refused_wherever_it_is(tenant: Tenant) -> None:
+    head = {"content-type": "application/json"}
+    half = r'"bad \ud800 half"'
+    bodies = {
+        "42/note": [f'{{"content": {half}}}', f'{{"content": "x", "tags": [{half}]}}', f"{{{half}: 1}}",
+                    f'{{"content": "x", "metadata": {{{half}: {half}}}}}'],
+        "42/search": [f'{{"query": {half}}}', f'{{"query": "x", "type": {half}}}'],
+        "42/read": [f'{{"cursor": {half}}}', f'{{"ids": [{half}]}}'],
+        "42/tools/memory_save": [f'{{"arguments": {{"content": {half}}}}}', f'{{"arguments": {{{half}: 1}}}}',
+                                 f'{{"arguments": {{}}, "session": {half}}}', f'{{"arguments": {half}}}'],
+        "42/batch": [f'{{"operations": [{{"verb": {half}, "arguments": {{}}}}]}}'],
+    }  # fmt: skip
+    for path, given in bodies.items():
+        for body in given:
+            answer = tenant.http.post(f"/v1/users/{path}", content=body, headers=head)
+            assert answer.status_code in (200, 400, 404, 409, 422), (path, body, answer.text)
+            answer.json()
+    for path, body in (("tokens", f'{{"user": {half}}}'), ("logins", f'{{"user": {half}}}')):
+        assert tenant.http.post(f"/v1/{path}", content=body, headers=head).status_code == 422
+    assert tenant.texts("42") == []
+
+
+def test_U5_who_lacks_a_scope_is_told_what_has_it(tenant: Tenant) -> None:
+    made = tenant.http.post("/v1/tokens", json={"user": "42", "scope": "read"}).json()["result"]["token"]
+    head = {"authorization": f"Bearer {made}"}
+    for path, body in (("note", {"content": "x"}), ("tools/memory_save", {"arguments": {"content": "x"}})):
+        told = problem(httpx.post(f"{tenant.url}/v1/users/42/{path}", json=body, headers=head), 403, "NotAllowedError")
+        assert "an API key or a token with the scope write" in told["detail"]
+    told = problem(httpx.get(f"{tenant.url}/v1/users", headers=head), 403, "NotAllowedError")
+    assert told["detail"] == "this requires an API key with the scope admin"
+
+
+def test_U5_a_link_is_for_a_user_or_for_an_operator(tenant: Tenant) -> None:
+    both = problem(tenant.http.post("/v1/logins", json={"operator": True, "user": "42"}), 422, "InvalidInputError")
+    assert both["field"] == "operator" and "user" in both["detail"]
+    for one in ({"operator": True}, {"operator": True, "user": None}, {"operator": False, "user": "42"}):
+        assert tenant.http.post("/v1/logins", json=one).status_code == 201
+
+
 @pytest.mark.parametrize("wrong", [{}, [], 1, True])
 def test_U5_a_word_of_a_list_is_text(wrong: Any, tenant: Tenant) -> None:
     problem(tenant.post("42/read", {"type": wrong}), 422, "InvalidInputError")
@@ -1223,7 +1297,7 @@ class LoopWatch(Watch):
     """What the loop may do for a request: take it apart, hand it over, and send what comes of it."""
 
     MAY = re.compile(
-        r"surfaces/http/api\.py:(__call__|_answered|_find|_asked|_body|send_response|_request_id|request_id_of|_content_length|_too_large_problem|<listcomp>)$"
+        r"surfaces/http/api\.py:(__call__|_answered|_find|_asked|_body|send_response|request_id_of|_content_length|_too_large_problem|<listcomp>)$"
         r"|surfaces/http/(messages\.py:(has_user|has_body)|metrics\.py:count|problems\.py:.*|authentication\.py:may)$"
         r"|surfaces/http/(concurrency\.py:(slot|over)|routes\.py:handle_async|tool_routes\.py:call_tool|streams\.py:(export|_stream_and_remove))$|tools/suite\.py:|tools/tool\.py:"
     )

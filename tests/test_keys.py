@@ -280,3 +280,11 @@ def test_U5_keys_are_there_while_a_newer_version_has_not_brought_the_tables_forw
     with closing(PostgresStore(postgres_url)) as store:
         now = ApiKeys(PostgresServiceTables(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
         assert now.any() and now.named_by(text) == key
+
+
+def test_U6_a_login_link_tells_how_to_reach_another_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = _run(tmp_path, "login")
+    assert "127.0.0.1:8765/console/login?code=" in told.stdout and "MEMORY_CONSOLE_URL" in told.stderr
+    monkeypatch.setenv("MEMORY_CONSOLE_URL", "http://127.0.0.1:9000/console")
+    told = _run(tmp_path, "login")
+    assert "127.0.0.1:9000/console/login?code=" in told.stdout and "MEMORY_CONSOLE_URL" not in told.stderr

@@ -787,6 +787,32 @@ def test_U4_all_is_answered_before_the_end_and_nothing_else_is_on_standard_outpu
     assert by_id[4]["error"]["code"] == -32601
 
 
+def test_U4_a_line_that_cannot_be_read_is_answered_and_the_next_one_too(pipes: Pipes) -> None:
+    pipes.initialize()
+    assert pipes.process.stdin is not None
+    half = json.dumps(pipes.call(1, "memory_save", content="bad half") | {"jsonrpc": "2.0"}).encode()
+    deep = json.dumps(pipes.call(2, "memory_save", content="deep") | {"jsonrpc": "2.0"}).encode()
+    lines = [
+        half.replace(b"bad", b"bad \\ud800"),
+        deep.replace(b'"deep"', b"[" * 500 + b"]" * 500),
+        b'{"jsonrpc": "2.0", "id": 3, "method": 7}',
+        b'{"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": "\\udfff"}}',
+        b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}',
+        b"{not JSON",
+        b'{"jsonrpc": "2.0", "id": 4, "method": "prompts/get", "params": {"name": "\\udc00"}}',
+        b'{"jsonrpc": "2.0", "id": 5, "method": "ping"}',
+    ]
+    pipes.process.stdin.write(b"\n".join(lines) + b"\n")
+    pipes.process.stdin.flush()
+    code, answers, err = pipes.rest()
+    assert (code, err) == (0, "")
+    by_id = {answer["id"]: answer for answer in answers if answer["id"] is not None}
+    assert by_id.keys() == {1, 2, 3, 4, 5} and by_id[5]["result"] == {}
+    assert "half a character" in by_id[1]["error"]["message"] and "half a character" in by_id[4]["error"]["message"]
+    assert by_id[3]["error"]["code"] == -32600
+    assert sorted(answer["error"]["code"] for answer in answers if answer["id"] is None) == [-32700, -32600]
+
+
 def test_U4_without_a_word_it_ends_well(pipes: Pipes) -> None:
     assert pipes.rest() == (0, [], "")
 

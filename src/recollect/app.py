@@ -27,7 +27,7 @@ from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite import SqliteStore
-from recollect.times import Clock, utc_now
+from recollect.times import Clock, checked_clock, utc_now
 from recollect.usage_metrics import QueueMetrics, UsageMetrics, compute_metrics
 from recollect.userid import check_user_id, folder_name
 
@@ -67,10 +67,6 @@ class Recollect:
     ) -> None:
         if not callable(getattr(store, "user", None)):
             raise InvalidInputError("where", "must be a folder, a postgresql:// address, or a store")
-        if not callable(clock):
-            raise InvalidInputError(
-                "clock", "must be a function that returns the time, such as recollect.times.utc_now"
-            )
         check.check_instance("config", config, Config, "a recollect.Config")
         # absolute, because a relative folder would follow the working directory
         if isinstance(store, SqliteStore):
@@ -79,7 +75,7 @@ class Recollect:
         self._embedding = _embedding(config, embedder)
         self._store = store
         self._folder = None if folder is None else folder.absolute()
-        self._clock = clock
+        self._clock = checked_clock(clock)
         self._people: OrderedDict[str, UserMemory] = OrderedDict()
         self._searched: OrderedDict[int, UserMemory] = OrderedDict()
         self._guard = threading.Lock()

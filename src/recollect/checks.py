@@ -25,6 +25,8 @@ MAX_TAGS = 50
 MAX_MESSAGES = 1_000
 MAX_IDS = 100_000
 MAX_METADATA = 20_000
+MAX_NESTING = 100
+"""How deep lists and mappings may be nested: reading them takes a call or two per level, of about a thousand."""
 MAX_FILE = 1_000_000
 MAX_DATE = 64
 MAX_NUMBER = 2**63 - 1
@@ -245,6 +247,8 @@ def check_metadata(field: str, value: object) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidInputError(field, "must be a mapping with text keys")
+    if is_nested_deeper(value):
+        raise InvalidInputError(field, f"is nested too deeply; at most {MAX_NESTING} levels are allowed")
     try:
         encoded = json.dumps(value, ensure_ascii=False, allow_nan=False)
         encoded.encode("utf-8")
@@ -258,6 +262,23 @@ def check_metadata(field: str, value: object) -> dict[str, Any]:
         raise InvalidInputError(field, "must not contain null characters")
     copy: dict[str, Any] = json.loads(encoded)
     return copy
+
+
+def is_nested_deeper(value: object, levels: int = MAX_NESTING) -> bool:
+    """Return True if lists and mappings are nested deeper than this. Works for any depth, and for cycles."""
+    level: list[object] = [value]
+    for _ in range(levels):
+        inner = (item for part in level for item in _items(part) if isinstance(item, Mapping | list | tuple))
+        level = list({id(item): item for item in inner}.values())
+        if not level:
+            return False
+    return True
+
+
+def _items(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _describe_character(character: str) -> str:

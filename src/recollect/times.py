@@ -10,11 +10,29 @@ from recollect.errors import InvalidInputError
 
 Clock = Callable[[], datetime]
 """A function that returns the time: `utc_now`, or a frozen clock in tests."""
+_FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
 def utc_now() -> datetime:
     """Return the current time."""
     return datetime.now(timezone.utc)
+
+
+def checked_clock(clock: Clock) -> Clock:
+    """Return a clock whose times are checked: aware, and far enough from the ends of the calendar to reckon with."""
+    if not callable(clock):
+        raise InvalidInputError("clock", "must be a function that returns the time, such as recollect.times.utc_now")
+    if clock is utc_now:
+        return clock
+
+    def checked() -> datetime:
+        now = clock()
+        if not isinstance(now, datetime) or now.tzinfo is None or not _FIRST_YEAR <= now.year <= _LAST_YEAR:
+            wanted = f"a datetime with a time zone, between the years {_FIRST_YEAR} and {_LAST_YEAR}"
+            raise InvalidInputError("clock", f"returned {_shorten_repr(now)}; it must return {wanted}")
+        return now.astimezone(timezone.utc)
+
+    return checked
 
 
 @lru_cache(maxsize=256)  # records stored together share their times

@@ -179,10 +179,49 @@ class QueueContract:
         clock.tick(seconds=60)
         assert drain(queue) == ["a", "b"]
 
-    def test_W2_a_worker_gets_what_it_can_do_but_no_user_is_overtaken(self, queue: Queue) -> None:
+    def test_W2_a_worker_gets_the_first_that_it_can_do_of_each_user(self, queue: Queue) -> None:
         queue.put_many([task("a", user_id="u1"), task("b", user_id="u1"), task("b", user_id="u2"), task("c")])
-        assert [lease.job.user_id for lease in take(queue, names=["b"])] == ["u2"]
         assert take(queue, names=[]) == ()
+        assert [lease.job.user_id for lease in take(queue, names=["b"])] == ["u1", "u2"]
+        assert names(take(queue, worker=OTHER)) == ["c"]  # the first of u1 waits, since one of u1 is running
+
+    def test_W2_the_order_holds_among_what_a_worker_can_do(self, queue: Queue, clock: FrozenClock) -> None:
+        given = [("send-mail", 9), ("a", 0), ("b", 0), ("c", 1)]
+        queue.put_many([task(name, user_id="u1", priority=priority) for name, priority in given])
+        own, done = ["a", "b", "c"], []
+        while leases := take(queue, names=own):
+            done += names(leases)
+            queue.settle([Done(leases[0])] if done != ["c"] else [FailedAttempt(leases[0], "ValueError", 60)])
+            if done == ["c"]:
+                assert take(queue, names=own) == ()  # what it is to try again keeps its place
+                clock.tick(seconds=60)
+        assert done == ["c", "c", "a", "b"]
+        assert drain(queue) == ["send-mail"]
+
+    def test_W2_a_long_line_that_a_worker_cannot_do_hides_nothing(self, make: Make) -> None:
+        queue = make(size=1000)
+        queue.put_many([task("send-mail", user_id=f"u{number % 3}") for number in range(150)])
+        queue.put_many([task("a", user_id="u1"), task("b", user_id="u1"), task("b", user_id="u2")])
+        assert names(take(queue, names=["a", "b"])) == ["a", "b"]
+
+    def test_W2_the_waiting_jobs_are_counted_by_name_and_removed_by_name(self, queue: Queue) -> None:
+        queue.put_many([task("send-mail", user_id="u1"), task("send-mail"), task("a"), task("b")])
+        take(queue, 1, names=["send-mail"])
+        assert queue.waiting() == {"a": 1, "b": 1, "send-mail": 1}
+        assert queue.drop_waiting("send-mail") == 1 and queue.drop_waiting("send-mail") == 0
+        assert queue.waiting() == {"a": 1, "b": 1} and queue.depth()["running"] == 1
+
+    def test_W2_what_waits_for_a_running_job_is_due_but_not_what_waits_for_a_retry(
+        self, queue: Queue, clock: FrozenClock
+    ) -> None:
+        queue.put_many([task("a", user_id="u1"), task("b", user_id="u1"), task("c", run_at=T0 + timedelta(hours=1))])
+        assert queue.has_due() and queue.has_due(["b"]) and not queue.has_due(["c"]) and not queue.has_due([])
+        lease = take_one(queue)
+        assert queue.has_due(["a", "b"]) and not queue.has_due(["a"])
+        queue.settle([FailedAttempt(lease, "ValueError", 60)])
+        assert not queue.has_due(["a", "b"]) and queue.has_due(["b"])
+        clock.tick(seconds=60)
+        assert queue.has_due(["a", "b"])
 
     # keys
 

@@ -107,6 +107,26 @@ class MemoryQueue(Queue):
             (job.run_at for job in jobs if job.run_at > now and (names is None or job.name in names)), default=None
         )
 
+    def has_due(self, names: Sequence[str] | None = None) -> bool:
+        now, held = self.now(), set[str]()
+        with self._guard:
+            entries = sorted(self._entries.values(), key=lambda entry: entry.place)
+        for job in (entry.job for entry in entries):
+            if job.state != "ready" or (names is not None and job.name not in names):
+                continue
+            if job.run_at <= now and job.user_id not in held:
+                return True
+            if job.attempts > 0 and job.user_id is not None:
+                held.add(job.user_id)
+        return False
+
+    def waiting(self) -> dict[str, int]:
+        with self._guard:
+            return dict(sorted(Counter(e.job.name for e in self._entries.values() if e.job.state == "ready").items()))
+
+    def drop_waiting(self, name: str) -> int:
+        return self._remove(lambda entry: entry.job.name == name and entry.job.state == "ready")
+
     def job(self, job_id: str) -> Job | None:
         with self._guard:
             entry = self._entries.get(job_id)
@@ -259,9 +279,11 @@ class MemoryQueue(Queue):
                 continue
             due = job.run_at <= now
             free = job.user_id is None or job.user_id not in blocked
+            if wanted.names is not None and job.name not in wanted.names:
+                continue
             if due or job.attempts > 0:
                 blocked.add(job.user_id)
-            if due and free and (wanted.names is None or job.name in wanted.names):
+            if due and free:
                 entry.job = replace(job, state="running", attempts=job.attempts + 1)
                 entry.fence, entry.worker, entry.until = entry.fence + 1, wanted.worker, wanted.until
                 leases.append(Lease(entry.job, entry.fence))

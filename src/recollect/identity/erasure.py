@@ -24,17 +24,22 @@ _KEY = "key:"
 
 
 class UnfinishedError(Exception):
-    """A memory is being joined with this one."""
+    """A memory is being joined with this one, or separated from it."""
 
 
 class Copies(Protocol):
     """The operations on joined memories that a user's writes need."""
 
-    def erased(self, user_id: str) -> list[str]:
-        """Drop every copy that may hold what this user erases; return whose they were.
+    def erased(self, user_id: str, topics: Sequence[Topic] = ()) -> list[str]:
+        """Drop every copy that may hold what this user erases, or only those that mention these topics; return whose
+        they were.
 
-        Raises `UnfinishedError` while a memory is being joined with theirs.
+        Raises `UnfinishedError` as `check_finished` does.
         """
+        ...
+
+    def check_finished(self, user_id: str) -> None:
+        """Raise `UnfinishedError` while a memory is being joined with this user's or separated from it."""
         ...
 
     @property
@@ -47,7 +52,7 @@ class Copies(Protocol):
         ...
 
     def upkeep(self) -> None:
-        """Complete interrupted joinings, and drop what has expired."""
+        """Complete interrupted joinings and unlinkings, and drop what has expired."""
         ...
 
 
@@ -68,11 +73,23 @@ class ErasureHooks:
         self._files = files
         self._copies = copies
         self._elsewhere = elsewhere
+        self._buried: set[str] = set()
+        self._keys: list[str] = []
+
+    def before_erasing(self) -> None:
+        self._copies().check_finished(self._user_id)
+
+    def joined_tombstones(self, write: Write, record: Record) -> list[Tombstone]:
+        if self._buried is not write.cache.buried:  # a new set whenever there are new tombstones
+            self._buried, self._keys = write.cache.buried, _keys(write.cache.buried)
+        return _joined_tombstones(write, record, self._keys, self._copies().is_joined) if self._keys else []
 
     def before_commit(self, write: Write) -> None:
         self._erase_again(write)
-        if write.has_buried:
+        if write.has_buried or (write.topics and write.erased):
             self._erase_copies(write)
+        elif write.topics:  # not found here, but the copies hold more than what was merged
+            self._erase_copies(write, write.topics)
         if write.has_buried or write.topics:
             for place, number in self._elsewhere(write.topics, write.cleared).items():
                 write.places[place] = write.places.get(place, 0) + number
@@ -82,15 +99,15 @@ class ErasureHooks:
             self._copies().upkeep()
 
     def on_error(self, error: BaseException) -> None:
-        """Complete a joining that blocks an erasure, so that the next attempt succeeds."""
+        """Complete a joining or an unlinking that blocks an erasure, so that the next attempt succeeds."""
         if isinstance(error, UnfinishedError):
             self._copies().upkeep()
             raise StoreBusyError(
-                "A memory was being joined with this one, so nothing was erased. Erase again."
+                "A memory was being joined with this one or separated from it, so nothing was erased. Erase again."
             ) from None
 
-    def _erase_copies(self, write: Write) -> None:
-        for name in self._copies().erased(self._user_id):
+    def _erase_copies(self, write: Write, topics: Sequence[Topic] = ()) -> None:
+        for name in self._copies().erased(self._user_id, topics):
             write.places["joined copies"] = write.places.get("joined copies", 0) + 1
             write.notices.append(
                 f"Also erased: the copy of the memory of {name} from before it was joined with this one."
@@ -125,11 +142,20 @@ def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) ->
     found: list[Tombstone] = []
     if own := write.buried_hashes(record):
         found += write.tx.tombstones(own)
-    for key in _keys(buried):
-        theirs = [one for one in tombstone_hashes(record, bytes.fromhex(key)) if one in buried]
+    found += _joined_tombstones(write, record, _keys(buried), holds)
+    return bool(found) and not said_again(record, found)
+
+
+def _joined_tombstones(
+    write: Write, record: Record, keys: Iterable[str], holds: Callable[[str], bool]
+) -> list[Tombstone]:
+    """Return the tombstones that recognise this record under the keys of joined memories."""
+    found: list[Tombstone] = []
+    for key in keys:
+        theirs = [one for one in tombstone_hashes(record, bytes.fromhex(key)) if one in write.cache.buried]
         if theirs and any(holds(brought.record_id) for brought in write.tx.tombstones([_KEY + key])):
             found += write.tx.tombstones(theirs)
-    return bool(found) and not said_again(record, found)
+    return found
 
 
 def said_again(record: Record, tombstones: Iterable[Tombstone]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,16 +18,31 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.errors import LinkError, StoreBusyError, StoreError
-from recollect.identity.codes import hashed, new_code, new_salt, normal
+from recollect.identity.codes import hashed, new_code, normal
 from recollect.identity.erasure import UnfinishedError
 from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked, check_identity
+from recollect.identity.link_states import (
+    TRIES_MINUTES,
+    begin_joining,
+    copies_of,
+    digest,
+    home_of,
+    joined_of,
+    last_joining,
+    limits,
+    named,
+    not_undoable,
+    own_user,
+    salt_of,
+)
 from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, secret_of, state_before, take_back
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.transfer import import_archive, write_archive
+from recollect.memory.transfer import archive_mentions, import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, refusal_if_paused
+from recollect.policy.topics import Topic
 from recollect.records import new_id
 from recollect.store.identities import Link, links, one_link
 from recollect.store.service_tables import NoServiceTables, ServiceTables, View
@@ -35,12 +50,9 @@ from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.userid import check_user_id
 
 CODE_MINUTES = 10
-TRIES, TRIES_MINUTES = 5, 15
-"""The limit of wrong codes per account, and of wrong entries per code by anybody, and the minutes it applies to; see
-`codes`.
-"""
+TRIES = 5
+"""The limit of wrong codes per account, and of wrong entries per code by anybody; see `codes`."""
 UNDO_DAYS = 30
-_TOLD_DAYS = 1
 _MOST_PASSES = 20
 
 Someone = tuple[str, str | int]
@@ -75,7 +87,7 @@ class Identities:
         """Return the user id of an identity: its own, such as "telegram:12345", unless it was bound or joined."""
         who = check_identity(identity)
         with self._store.read() as view:
-            return str(who) if view is None else _home(view, who)
+            return str(who) if view is None else home_of(view, who)
 
     def memory(self, identity: Someone) -> Memory:
         """Return the memory of an identity."""
@@ -85,17 +97,17 @@ class Identities:
         """Bind an identity to one of your own users, for host applications with their own user ids."""
         who, user = check_identity(identity), check_user_id(user_id)
         with self._store.read() as view:
-            if view is not None and view.rows("bound", **_named(who)) == [(user,)]:
+            if view is not None and view.rows("bound", **named(who)) == [(user,)]:
                 return
         if user == str(who):
             with self._store.read() as view:
-                if view is None or not view.rows("bound", **_named(who)):
+                if view is None or not view.rows("bound", **named(who)):
                     return
         with self._store.write() as view:
-            own = _own(view, who)
+            own = own_user(view, who)
             taken = own != user and (one_link(view, "joins", user_id=own) or links(view, "joined_to", user_id=own))
             if not taken:
-                view.run("bind", user_id=user, **_named(who))
+                view.run("bind", user_id=user, **named(who))
         if taken:
             raise LinkError("joined", f"{who} is already joined with another channel; unlink it first")
 
@@ -107,10 +119,11 @@ class Identities:
             found = []
             for channel, name in view.rows("identities"):
                 who = Identity(channel, name)
-                home = _home(view, who)
-                joins = one_link(view, "joins", user_id=_own(view, who))
+                home = home_of(view, who)
+                joins = one_link(view, "joins", user_id=own_user(view, who))
                 until = joins.until if joins and joins.state == "joined" and joins.undoable else None
-                found.append(BoundIdentity(identity=who, user_id=home, joined=joins is not None, undo_until=until))
+                joined = joins is not None and joins.state != "restored"
+                found.append(BoundIdentity(identity=who, user_id=home, joined=joined, undo_until=until))
         return found
 
     # linking
@@ -122,8 +135,8 @@ class Identities:
         text = new_code()
         until = now + timedelta(minutes=CODE_MINUTES)
         with self._store.write() as view:
-            code = hashed(normal(text), _salt(view))
-            view.run("close_open", state="replaced", **_named(who))
+            code = hashed(normal(text), salt_of(view))
+            view.run("close_open", state="replaced", **named(who))
             self._tidy(view, now)
             view.run(
                 "show",
@@ -131,8 +144,8 @@ class Identities:
                 code=code,
                 now=to_text(now),
                 until=to_text(until),
-                user_id=_home(view, who),
-                **_named(who),
+                user_id=home_of(view, who),
+                **named(who),
             )
         return Code(text=text, until=until)
 
@@ -142,21 +155,21 @@ class Identities:
         self._check_enabled()
         with self._store.write() as view:
             self._tidy(view, now)
-            who_hash = hashlib.blake2b(str(who).encode(), key=bytes.fromhex(_salt(view)), digest_size=16).hexdigest()
-            code_hash = hashed(typed, _salt(view))
+            who_hash = hashlib.blake2b(str(who).encode(), key=bytes.fromhex(salt_of(view)), digest_size=16).hexdigest()
+            code_hash = hashed(typed, salt_of(view))
             problem = self._limit(view, (who_hash, code_hash), now)
             if problem is None:
                 link = one_link(view, "of_code", code=code_hash)
                 problem = self._problem(view, link, who, now)
                 if problem is None and link is not None:
-                    view.run("close_open", state="replaced", **_named(who))
+                    view.run("close_open", state="replaced", **named(who))
                     view.run(
                         "enter",
                         id=link.id,
                         now=to_text(now),
                         until=to_text(now + timedelta(minutes=CODE_MINUTES)),
-                        user_id=_home(view, who),
-                        **_named(who),
+                        user_id=home_of(view, who),
+                        **named(who),
                     )
                 elif problem is not None and problem.kind in ("wrong", "expired", "used"):
                     for what in (who_hash, code_hash):
@@ -172,12 +185,12 @@ class Identities:
         """Return what this identity can confirm or decline, if anything."""
         who, now = check_identity(identity), self._now
         with self._store.read() as view:
-            link = None if view is None else one_link(view, "open", now=to_text(now), **_named(who))
+            link = None if view is None else one_link(view, "open", now=to_text(now), **named(who))
             if view is None or link is None or link.entered is None:
                 return None
             shown, entered = Identity(*link.shown), Identity(*link.entered)
             own, other = (shown, entered) if who == shown else (entered, shown)
-            users = {one: _home(view, one) for one in (own, other)}
+            users = {one: home_of(view, one) for one in (own, other)}
             if link.state == "joining":
                 users = {shown: link.survivor, entered: link.joined}
         agreed, other_agreed = link.agreed if who == shown else link.agreed[::-1]
@@ -203,10 +216,10 @@ class Identities:
             problem: LinkError | None = None
             before: list[Link] = []
             with self._store.write() as view:
-                link = one_link(view, "open", now=to_text(now), **_named(who))
+                link = one_link(view, "open", now=to_text(now), **named(who))
                 if link is not None and link.state == "entered":
                     view.run("agree_shown" if who == link.shown else "agree_entered", id=link.id)
-                    problem, before = _begin(view, link.id)
+                    problem, before = begin_joining(view, link.id)
             if link is None:
                 raise LinkError("nothing", "There is nothing to confirm.")
             if problem is not None:
@@ -217,7 +230,7 @@ class Identities:
                     return pending
                 return self._complete(link.id)
             for other in before:
-                self._complete(other.id)
+                self._continue(other)
         raise StoreBusyError("these channels keep being joined with others; try again")
 
     def decline(self, identity: Someone) -> bool:
@@ -227,13 +240,13 @@ class Identities:
             if view is None:
                 return False
         with self._store.write() as view:
-            return view.run("close_open", state="declined", **_named(who)) > 0
+            return view.run("close_open", state="declined", **named(who)) > 0
 
     def code_until(self, identity: Someone) -> datetime | None:
         """Return until when a code that this identity showed can be entered; None if there is none."""
         who = check_identity(identity)
         with self._store.read() as view:
-            link = None if view is None else one_link(view, "shown", now=to_text(self._now), **_named(who))
+            link = None if view is None else one_link(view, "shown", now=to_text(self._now), **named(who))
         return None if link is None else link.until
 
     # undoing
@@ -241,7 +254,8 @@ class Identities:
     def unlink(self, identity: Someone) -> Unlinked:
         """Undo the last link by which this identity came to its present user, within 30 days.
 
-        The memory that was joined is again as it was; what was learned since then stays with the other.
+        The memory that was joined is again as it was; what was learned since then stays with the other. Until all of
+        it is restored, the identity keeps the joined memory. After a kill, unlinking again or `upkeep` completes it.
         """
         who, now = check_identity(identity), self._now
         link: Link | None = None
@@ -250,8 +264,8 @@ class Identities:
             known = view is not None
         if known:
             with self._store.write() as view:
-                link = _last(view, who)
-                problem = _not_undoable(view, link, who, now)
+                link = last_joining(view, who)
+                problem = not_undoable(view, link, who, now)
                 if problem is None and link is not None and link.state == "joined":
                     view.run("begin_unlinking", id=link.id)
         if problem is not None or link is None:
@@ -261,39 +275,52 @@ class Identities:
     # maintenance
 
     def upkeep(self) -> None:
-        """Complete interrupted joinings, and drop what has expired."""
+        """Complete interrupted joinings and unlinkings, and drop what has expired."""
         with self._store.read() as view:
             unfinished = [] if view is None else links(view, "unfinished")
         for link in unfinished:
             with suppress(LinkError, StoreBusyError):  # called off, or another process is doing it: next time, then
-                (self._complete if link.state == "joining" else self._undo)(link.id)
+                self._continue(link)
         self.tidy()
 
     def tidy(self) -> None:
         """Erase copies that are too old to be restored, and old codes and failures."""
-        limits = _limits(self._now)
+        bounds = limits(self._now)
         self._store.finish_erasing()
         with self._store.read() as view:
-            if view is None or not view.rows("untidy", **limits):
+            if view is None or not view.rows("untidy", **bounds):
                 return
         with self._store.write(erases=True) as view:
             self._tidy(view, self._now)
 
-    def erased(self, user_id: str) -> list[str]:
-        """Drop every copy that may hold what this user erases; return whose they were.
+    def erased(self, user_id: str, topics: Sequence[Topic] = ()) -> list[str]:
+        """Drop every copy that may hold what this user erases, or only those that mention these topics; return whose
+        they were.
 
-        Not while a memory is being joined with theirs: some of that would come in after the erasure.
+        Not while a memory is being joined with theirs or separated from it: some of that would come in afterwards.
         """
+        self.check_finished(user_id)
         with self._store.read() as view:
-            if view is None or not _copies(view, user_id):
-                return []
+            found = [] if view is None else copies_of(view, user_id)
+            copies = {} if view is None else {link.id: view.rows("copy", id=link.id)[0][0] for link in found}
+        # read outside of the transaction: a copy is never changed, and their lock keeps new ones away
+        held = {one for one, copy in copies.items() if not topics or (copy and archive_mentions(copy, topics))}
+        if not held:
+            return []
         with self._store.write(erases=True) as view:
-            found = _copies(view, user_id)
-            if any(link.state == "joining" for link in found):
+            found = copies_of(view, user_id)
+            if any(link.state != "joined" for link in found):
                 raise UnfinishedError()
+            found = [link for link in found if link.id in held]
             for link in found:
                 view.run("make_final", id=link.id)
         return [str(Identity(*link.entered)) for link in found if link.entered is not None]
+
+    def check_finished(self, user_id: str) -> None:
+        """Raise `UnfinishedError` while a memory is being joined with this user's or separated from it."""
+        with self._store.read() as view:
+            if view is not None and any(link.state != "joined" for link in copies_of(view, user_id)):
+                raise UnfinishedError()
 
     @property
     def erasure_pending(self) -> bool:
@@ -304,7 +331,7 @@ class Identities:
         """Return True if the joining of this run is still in effect."""
         with self._store.read() as view:
             link = None if view is None else one_link(view, "link", id=run)
-        return link is not None and link.state in ("joining", "joined")
+        return link is not None and link.state in ("joining", "joined", "unlinking")
 
     def erase_user(self, user_id: str) -> tuple[dict[str, int], list[str]]:
         """Remove everything about a user; return the amounts by place, and users whose joining with them was
@@ -316,7 +343,11 @@ class Identities:
         with self._store.read() as view:
             if view is None:
                 return {}, []
-            joins = one_link(view, "joins", user_id=user_id)
+            unlinkings = links(view, "unlinkings", user_id=user_id)
+        for link in unlinkings:  # whoever is being separated from them keeps their own memory
+            self._undo(link.id)
+        with self._store.read() as view:
+            joins = None if view is None else one_link(view, "joins", user_id=user_id)
         if joins is not None:  # what they brought along is removed from where it is now
             with self._store.write() as view:
                 copies = sum(row[0] is not None for row in view.rows("copy", id=joins.id))
@@ -340,12 +371,12 @@ class Identities:
             return  # a custom store: its author takes care of that
         # by the real time and not the app's clock: it is compared with file times
         with self._store.write() as view:
-            view.run("bury_user", who=_digest(check_user_id(user_id)), at=to_text(utc_now()))
+            view.run("bury_user", who=digest(check_user_id(user_id)), at=to_text(utc_now()))
 
     def erased_at(self, user_id: str) -> datetime | None:
         """Return when a user of this id was last erased; None if never."""
         with self._store.read() as view:
-            rows = [] if view is None else view.rows("erased_user", who=_digest(check_user_id(user_id)))
+            rows = [] if view is None else view.rows("erased_user", who=digest(check_user_id(user_id)))
         return from_text(rows[0][0]) if rows else None
 
     def close(self) -> None:
@@ -388,16 +419,16 @@ class Identities:
             return LinkError("expired", "This code has expired. Show a new one on the other channel.")
         if link.state != "shown":
             return LinkError("used", "This code was already used. Show a new one on the other channel.")
-        if _home(view, Identity(*link.shown)) == _home(view, who):
+        if home_of(view, Identity(*link.shown)) == home_of(view, who):
             return LinkError("joined", "These two channels are already joined.")
         return None
 
     def _tidy(self, view: View, now: datetime) -> None:
         for (link_id,) in view.rows("outlived", now=to_text(now)):
             view.run("make_final", id=link_id)
-        limits = _limits(now)
-        view.run("tidy_links", before=limits["links_before"])
-        view.run("tidy_failures", before=limits["failures_before"])
+        bounds = limits(now)
+        view.run("tidy_links", before=bounds["links_before"])
+        view.run("tidy_failures", before=bounds["failures_before"])
 
     def _link(self, link_id: str) -> Link | None:
         with self._store.read() as view:
@@ -410,7 +441,7 @@ class Identities:
             if link is None or link.entered is None or link.state not in ("joining", "joined"):
                 raise LinkError("nothing", "The link was cancelled in the meantime.")
             if link.state == "joined":
-                return _joined(link)
+                return joined_of(link)
             if not link.merged:
                 self._merge(link)
                 continue
@@ -478,121 +509,57 @@ class Identities:
         if secret_of(joined) == link.secret:  # otherwise somebody began a new memory under this id
             self._people.remove(link.joined, unchanged)
 
+    def _continue(self, link: Link) -> None:
+        """Complete a joining or an unlinking that was interrupted."""
+        if link.state == "joining":
+            self._complete(link.id)
+        else:
+            self._undo(link.id)
+
     def _undo(self, link_id: str) -> Unlinked:
+        """Restore the joined memory, let its user have it, and only then take back what it had brought."""
         link = self._link(link_id)
-        assert link is not None and link.entered is not None
-        who = Identity(*link.entered)
-        back = self._people.person(link.joined)
-        with self._store.read() as view:
-            assert view is not None
-            [[copy]] = view.rows("copy", id=link_id)
-        if copy is not None and secret_of(back) != link.secret:
-            try:
-                import_archive(back, Acting(actor="link"), BytesIO(copy))
-            except StoreError:
-                if secret_of(back) != link.secret:
-                    raise  # otherwise another process has restored it
-            with back.write(Acting(actor="upkeep"), hooks=NO_HOOKS) as write:
-                remove_expired(write, back.files)
-        done, kept = take_back(self._people.person(link.survivor), link.id, link.details, str(who))
+        if link is None or link.entered is None:
+            raise LinkError("nothing", "The joined memory was erased in the meantime.")
+        try:
+            if link.state == "unlinking":
+                self._restore(link)
+                with self._store.write(erases=True) as view:
+                    view.run("set_restored", id=link.id)
+            name, survivor = str(Identity(*link.entered)), self._people.person(link.survivor)
+            done, kept = take_back(survivor, link.id, link.details, name, lambda: self._is(link.id, "restored"))
+        except StoreBusyError as error:
+            raise StoreBusyError("another process keeps writing to these memories; unlink again") from error
         with self._store.write(erases=True) as view:
             view.run("set_unlinked", id=link.id)
         return Unlinked(user_id=link.joined, was_user_id=link.survivor, taken_back=done, kept=kept)
 
+    def _restore(self, link: Link) -> None:
+        """Restore the joined memory from its copy, in its own place, unless another process has."""
+        with self._store.read() as view:
+            rows = [] if view is None else view.rows("copy", id=link.id)
+        if not rows or rows[0][0] is None:
+            return  # there was no memory
+        back, copy = self._people.person(link.joined), rows[0][0]
 
-def _digest(user_id: str) -> str:
-    """Return a hash that recognises an erased user without naming them."""
-    return hashlib.sha256(f"erased user {user_id}".encode()).hexdigest()
+        def still() -> None:  # afterwards they may have erased something of it
+            if not self._is(link.id, "unlinking"):
+                raise _ChangedError
 
+        with suppress(_ChangedError):
+            for last in (False, True):
+                if secret_of(back) == link.secret:
+                    break
+                try:
+                    import_archive(back, Acting(actor="link"), BytesIO(copy), restoring=still)
+                    break
+                except StoreBusyError:  # somebody has just begun a memory there: the copy is merged into it
+                    if last:
+                        raise
+            with back.write(Acting(actor="upkeep"), hooks=NO_HOOKS) as write:
+                still()
+                remove_expired(write, back.files)
 
-def _limits(now: datetime) -> dict[str, str]:
-    return {
-        "now": to_text(now),
-        "links_before": to_text(now - timedelta(days=_TOLD_DAYS)),
-        "failures_before": to_text(now - timedelta(minutes=TRIES_MINUTES)),
-    }
-
-
-def _named(who: Identity) -> dict[str, str]:
-    return {"channel": who.channel, "name": who.name}
-
-
-def _own(view: View, who: Identity) -> str:
-    """Return the user of an identity before any joining."""
-    rows = view.rows("bound", **_named(who))
-    return str(rows[0][0]) if rows else str(who)
-
-
-def _home(view: View, who: Identity) -> str:
-    return str(view.rows("resolve", own=str(who), **_named(who))[0][0])
-
-
-def _salt(view: View) -> str:
-    rows = view.rows("salt")
-    if rows:
-        return str(rows[0][0])
-    salt = new_salt()
-    view.run("set_salt", salt=salt)
-    return salt
-
-
-def _copies(view: View, user_id: str) -> list[Link]:
-    """Return the links with a copy that may hold what this user erases."""
-    found = [link for link in links(view, "below", user_id=user_id) if link.undoable or link.state == "joining"]
-    restoring = one_link(view, "joins", user_id=user_id)
-    if restoring is not None and restoring.state == "unlinking":
-        found.append(restoring)
-    return found
-
-
-def _begin(view: View, link_id: str) -> tuple[LinkError | None, list[Link]]:
-    """Begin to join once both have agreed; return an error if it is impossible, or links to be completed before."""
-    link = one_link(view, "link", id=link_id)
-    if link is None or link.entered is None or not all(link.agreed):
-        return None, []
-    survivor, joined = _home(view, Identity(*link.shown)), _home(view, Identity(*link.entered))
-    if survivor == joined:
-        view.run("close_open", state="declined", **_named(Identity(*link.shown)))
-        return LinkError("joined", "These two channels are already joined."), []
-    if before := links(view, "touching", one=survivor, other=joined, id=link.id):
-        return None, before
-    view.run("begin_joining", id=link.id, survivor=survivor, joined=joined)
-    return None, []
-
-
-def _last(view: View, who: Identity) -> Link | None:
-    """Return the last of the joinings by which an identity came to its present user."""
-    link, further = None, one_link(view, "joins", user_id=_own(view, who))
-    while further is not None:
-        link = further
-        further = None if link.state == "unlinking" else one_link(view, "joins", user_id=link.survivor)
-    return link
-
-
-def _not_undoable(view: View, link: Link | None, who: Identity, now: datetime) -> LinkError | None:
-    if link is None:
-        if others := links(view, "joined_to", user_id=_own(view, who)):
-            names = " or ".join(str(Identity(*other.entered)) for other in others if other.entered)
-            return LinkError("nothing", f"{who} owns the linked memory; unlink {names} instead.")
-        return LinkError("nothing", f"{who} is not linked to anything.")
-    if link.state == "unlinking":
-        return None
-    if link.state == "joining":
-        return LinkError("nothing", "The link is not complete yet; confirm it again first.")
-    if not link.undoable or link.until <= now:
-        return LinkError(
-            "final", "This link can no longer be undone, because it is too old or something was erased since."
-        )
-    return None
-
-
-def _joined(link: Link) -> Joined:
-    assert link.entered is not None
-    return Joined(
-        identity=Identity(*link.entered),
-        with_identity=Identity(*link.shown),
-        user_id=link.survivor,
-        run=link.id,
-        counts=link.details.get("counts", {}),
-        undo_until=link.until if link.undoable else None,
-    )
+    def _is(self, link_id: str, state: str) -> bool:
+        link = self._link(link_id)
+        return link is not None and link.state == state

@@ -80,6 +80,8 @@ class Login:
         stored = None if user is None else stored_id(tenant, user)
         if stored is None and not operator:
             raise InvalidInputError("user", "is required, unless the link is for an operator")
+        if stored is not None and operator:
+            raise InvalidInputError("operator", "cannot be combined with a user; create a link for each")
         return self._signed("link", {"t": tenant, "u": stored, "o": operator, "r": read_only, "k": key}, LINK_LIFETIME)
 
     def code(self, user: str | None, **how: Any) -> tuple[str, datetime]:

@@ -240,8 +240,11 @@ class Merge:
         return all(entry.run == self._run for entry in write.tx.entries(limit=1))
 
 
-def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
-    """Undo a joining in the surviving memory; return the numbers of changes reverted and kept.
+def take_back(
+    person: UserMemory, run: str, details: dict[str, Any], name: str, still: Callable[[], bool]
+) -> tuple[int, int]:
+    """Undo a joining in the surviving memory, if that is ``still`` to be done; return the numbers of changes reverted
+    and kept.
 
     What came only by it is removed; what was changed again since was learned together and stays.
     """
@@ -249,6 +252,8 @@ def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) 
     done = kept = 0
     gone: list[Record] = []
     with person.write(acting, hooks=NO_HOOKS) as write:
+        if not still():
+            return 0, 0
         is_first = not _ends_with(write, f"{run}-undo", "unjoin")
         for entry in write.tx.entries(run=run, newest_first=True):
             if entry.after is None:

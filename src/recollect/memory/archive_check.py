@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields
 from datetime import date, datetime
 from functools import cache
@@ -16,6 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from recollect.document.blocks import one_block
+from recollect.errors import InvalidInputError
 from recollect.records import (
     CATEGORIES,
     FACT_TYPES,
@@ -50,6 +51,24 @@ def check_archived(value: T) -> T:
             if record is not None:
                 check_archived(record)
     return value
+
+
+def check_archived_text(value: object) -> str:
+    """Return a text; raise a ``ValueError`` if it is none, or one that a store cannot keep."""
+    if not isinstance(value, str) or not _is_text(value):
+        raise ValueError("text")
+    return value
+
+
+def check_unique(member: str, keys: Iterable[Hashable]) -> None:
+    """Raise an error if two lines of a member of an archive are the same thing."""
+    seen: set[Hashable] = set()
+    for number, key in enumerate(keys, 1):
+        if key in seen:
+            raise InvalidInputError(
+                "path", f"the archive is damaged: line {number:,} of {member} repeats an earlier one"
+            )
+        seen.add(key)
 
 
 def check_file_line(record: Record) -> Record:
@@ -93,7 +112,7 @@ def _check_of(hint: Any) -> _Check:
     if get_origin(hint) is tuple:
         return lambda value: isinstance(value, tuple) and _are_texts(value)
     if get_origin(hint) is dict:
-        return lambda value: isinstance(value, dict) and _is_text(json.dumps(value, ensure_ascii=False))
+        return lambda value: isinstance(value, dict) and _is_json(value)
     return lambda value: isinstance(value, hint)
 
 
@@ -101,9 +120,14 @@ def _are_texts(values: Iterable[Any]) -> bool:
     return all(_is_text(value) for value in values)
 
 
+def _is_json(value: dict[str, Any]) -> bool:
+    written = json.dumps(value, ensure_ascii=False)
+    return "\\u0000" not in written and _is_text(written)
+
+
 def _is_text(value: Any) -> bool:
-    """Check for a string that can be stored, without lone surrogates."""
-    if not isinstance(value, str):
+    """Check for a string that every store can keep, without lone surrogates and null characters."""
+    if not isinstance(value, str) or "\0" in value:
         return False
     try:
         return value.isascii() or bool(value.encode())

@@ -73,6 +73,7 @@ def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], R
     Data kept outside the memory is removed when the write ends, by its owner (see `Write.topics`). The receipt has no
     places if nothing was found.
     """
+    write.before_erasing()
     files.take_over_daily(write)  # a pending edit would bring it back
     found = find_mentions(write.tx, words)
     write.topics.append(found.topic)
@@ -117,6 +118,7 @@ def erase_everything(write: Write, files: Files) -> Erased:
 
     The ledger stays: it is the operator's account of what was spent and contains no content.
     """
+    write.before_erasing()
     told = {"interactions": write.tx.drop_interactions(), "runs": write.tx.drop_runs()}
     beside = {"tool calls": write.tx.drop_calls(), **told, "consents": 0}
     for name in write.tx.consents():

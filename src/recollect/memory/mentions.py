@@ -89,9 +89,10 @@ def find_mentions(reader: Reader, words: str) -> Mentions:
     for entry in _journal_entries(reader):
         if entry.record_id not in gone and (rest := _redact_entry(entry, topic)) != entry:
             found.entries.append(rest)
-    for record_id in dict.fromkeys(entry.record_id for entry in found.entries if entry.record_id):
+    # not only of the entries: earlier versions that came from a joined memory have none here
+    for record_id in [record.id for record in reader.scan() if record.version > 1 and record.id not in gone]:
         found.versions += [one for one in reader.versions(record_id)[:-1] if topic.is_in(texts_of(one))]
-    found.interactions = [one for one in reader.interactions() if topic.is_in(_texts_of_interaction(one))]
+    found.interactions = [one for one in reader.interactions() if topic.is_in(texts_of_interaction(one))]
     found.calls = [call for call in reader.calls() if topic.is_in(_session_words(call.session))]
     for run in reader.runs():
         redacted = replace(run, error=_redact_data(run.error, topic), details=_redact_data(run.details, topic))
@@ -116,7 +117,8 @@ def texts_of(record: Record) -> Iterator[str]:
     yield from _source_words(record.source)
 
 
-def _texts_of_interaction(one: Interaction) -> Iterator[str]:
+def texts_of_interaction(one: Interaction) -> Iterator[str]:
+    """Yield every text of an interaction."""
     yield from filter(None, (one.id, one.item, one.title, one.value, one.text))
     yield from one.topics
     yield from strings_in(one.metadata)

@@ -40,6 +40,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from recollect.config import Config
@@ -50,8 +51,8 @@ from recollect.memory.vectors import UserVectors
 from recollect.memory.write import Acting, DoneAlreadyError, Write
 from recollect.memory.write_cache import WriteCache
 from recollect.policy.retention import may_be_pruned, value
-from recollect.records import new_id
-from recollect.store.contract import Transaction, UserStore
+from recollect.records import Record, new_id
+from recollect.store.contract import Tombstone, Transaction, UserStore
 from recollect.times import Clock
 
 _ROOM_AFTER_PRUNING = 0.9
@@ -59,6 +60,14 @@ _ROOM_AFTER_PRUNING = 0.9
 
 class Hooks(Protocol):
     """The application's additions to the writes of a user."""
+
+    def before_erasing(self) -> None:
+        """Raise an error while something that may have to be erased is on its way into this memory."""
+        ...
+
+    def joined_tombstones(self, write: Write, record: Record) -> list[Tombstone]:
+        """Return the tombstones of joined memories that recognise this record."""
+        ...
 
     def before_commit(self, write: Write) -> None:
         """Inspect a write and add to it. The user's lock is held; an error rolls everything back."""
@@ -75,6 +84,12 @@ class Hooks(Protocol):
 
 class NoHooks:
     """Hooks that do nothing."""
+
+    def before_erasing(self) -> None:
+        pass
+
+    def joined_tombstones(self, write: Write, record: Record) -> list[Tombstone]:
+        return []
 
     def before_commit(self, write: Write) -> None:
         pass
@@ -139,6 +154,8 @@ class UserTransaction:
         if may_be_done and tx.entries(call=self._acting.call, limit=1):
             raise DoneAlreadyError()
         write = Write(tx, self._parts.candidates, self._config, self._clock(), self._acting)
+        write.before_erasing = self._hooks.before_erasing
+        write.joined_tombstones = partial(self._hooks.joined_tombstones, write)
         tx.after_commit(lambda: self._commit(write))
         return write
 

@@ -14,20 +14,23 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from recollect.checks import MAX_NESTING, is_nested_deeper
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
-from recollect.memory.archive_check import check_archived, check_file_line
+from recollect.memory.archive_check import check_archived, check_archived_text, check_file_line, check_unique
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
+from recollect.memory.mentions import texts_of, texts_of_interaction
 from recollect.memory.output import open_output
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
+from recollect.policy.topics import Topic, strings_in
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -53,6 +56,7 @@ _LONGEST_LINE = 16 << 20
 _LARGEST_FILE = 16 << 20
 _MOST_ROWS = 10_000_000
 _MOST_MEMBERS = 50_000
+_OUTER_LEVELS = 10  # of the rows around metadata
 _SMALL = 64 << 20
 _HIGHEST_RATIO = 100
 """The highest compression ratio of an archive larger than ``_SMALL``: text never exceeds it."""
@@ -273,8 +277,10 @@ class _Archive:
 
 
 def _from_json(data: bytes) -> Any:
-    """Parse JSON; raise `ValueError` for lone surrogates, which no store could keep."""
+    """Parse JSON; raise `ValueError` for lone surrogates, which no store could keep, and for what is nested deeper."""
     value = json.loads(data.decode("utf-8"))
+    if is_nested_deeper(value, MAX_NESTING + _OUTER_LEVELS):
+        raise ValueError("nesting")
     if b"\\ud" in data.lower():
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
@@ -287,8 +293,13 @@ def import_archive(
     *,
     dry_run: bool = False,
     progress: Progress | None = None,
+    restoring: Callable[[], None] | None = None,
 ) -> ImportReport:
-    """Import what `write_archive` wrote: exactly into an empty memory, by merging into one that is in use."""
+    """Import what `write_archive` wrote: exactly into an empty memory, by merging into one that is in use.
+
+    With ``restoring``, a pause does not stop it: the memory was theirs already. It is called under the user's lock, and
+    raises an error if nothing is to be restored any more.
+    """
     name = source.name if isinstance(source, Path) else "the archive"
     try:
         packed = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
@@ -317,7 +328,9 @@ def import_archive(
                 check_archived(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
                 for row in archive.rows("tombstones.jsonl")
             ]
-            recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
+            recalls = {
+                check_archived_text(row["record_id"]): from_text(row["at"]) for row in archive.rows("recalls.jsonl")
+            }
             # older archives lack it; consents that only a newer Recollect knows mean nothing here
             consents = {
                 row["name"]: from_text(row["at"])
@@ -333,6 +346,11 @@ def import_archive(
         for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
             if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):
                 raise ValueError("seq")
+        check_unique("records.jsonl", ((version.id, version.version) for version in versions))
+        check_unique("journal.jsonl", (entry.seq for entry in entries))
+        check_unique("interactions.jsonl", (one.id for one in interactions))
+        check_unique("runs.jsonl", (run.id for run in runs))
+        check_unique("runs.jsonl", ((run.day, run.kind) for run in runs))
     except RecollectError:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *_UNREADABLE):
@@ -341,12 +359,14 @@ def import_archive(
     report = ImportReport(format="recollect")
     drafts = [Draft(name, record) for record in latest.values() if record.status == "active"]
     if _in_use(memory):
-        _merge_interactions(memory, interactions, report, dry_run)
-        return _merge_drafts(memory, acting, drafts, report, dry_run, progress)
+        _merge_interactions(memory, interactions, report, dry_run, restoring)
+        return _merge_drafts(memory, acting, drafts, report, dry_run, progress, restoring)
     report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
     with memory.user.write() as tx:
+        if restoring is not None:
+            restoring()
         if tx.state().seq:
             raise StoreBusyError("another process has just started this memory; import again to merge")
         tx.set_state(state)
@@ -367,6 +387,35 @@ def import_archive(
     return report
 
 
+def archive_mentions(data: bytes, topics: Sequence[Topic]) -> bool:
+    """Return True if an archive mentions one of these topics anywhere, or if that cannot be told."""
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as opened:
+            archive = _Archive("the archive", len(data), opened)
+            said = list(_texts_in(archive))
+            files = [text.decode("utf-8", "replace") for text in archive.files().values()]
+    except (RecollectError, LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE):
+        return True
+    headings = {line for text in files for line in text.splitlines() if line.startswith("#")}
+    return any(
+        any(map(topic.is_in, said)) or any(topic.without_lines(text, headings)[1] for text in files) for topic in topics
+    )
+
+
+def _texts_in(archive: _Archive) -> Iterator[list[str]]:
+    """Yield the texts of everything in an archive but its files, together where they belong together."""
+    for row in archive.rows("records.jsonl"):
+        yield list(texts_of(from_dict(row)))
+    for entry in map(_entry_from_dict, archive.rows("journal.jsonl")):
+        yield [entry.reason or ""]
+        yield from (list(texts_of(record)) for record in (entry.before, entry.after) if record is not None)
+    for row in archive.rows("interactions.jsonl", optional=True):
+        yield list(texts_of_interaction(interaction_log.interaction_from_dict(row)))
+    for row in archive.rows("runs.jsonl", optional=True):
+        run = interaction_log.run_from_dict(row)
+        yield [run.error or "", *strings_in(run.details)]
+
+
 def _in_use(memory: UserMemory) -> bool:
     """Return True if the memory has content; a database that was created but never written to does not count."""
     with memory.user.read() as reader:
@@ -384,11 +433,15 @@ def _merge_drafts(
     report: ImportReport,
     dry_run: bool,
     progress: Progress | None,
+    restoring: Callable[[], None] | None = None,
 ) -> ImportReport:
     """Import through the ordinary write path, in one transaction and one run: all of it is kept, or nothing."""
     run = acting.run or new_id("run")
     try:
         with memory.write(replace(acting, run=run)) as write:
+            if restoring is not None:
+                restoring()
+                write.state = replace(write.state, mode="on")
             there = StoredRecords(write)
             for start in range(0, len(drafts), _STEP):
                 if progress:
@@ -408,13 +461,20 @@ def _merge_drafts(
 
 
 def _merge_interactions(
-    memory: UserMemory, interactions: list[Interaction], report: ImportReport, dry_run: bool
+    memory: UserMemory,
+    interactions: list[Interaction],
+    report: ImportReport,
+    dry_run: bool,
+    restoring: Callable[[], None] | None,
 ) -> None:
     if not interactions:
         return
     try:
         with memory.write_alongside() as tx:
-            if refused := refusal_if_paused(tx.state().mode, memory.config):
+            if restoring is not None:
+                restoring()
+            refused = refusal_if_paused(tx.state().mode, memory.config) if restoring is None else None
+            if refused is not None:
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:

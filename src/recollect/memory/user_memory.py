@@ -96,6 +96,14 @@ class UserMemory:
         """True if this thread has a batch of this user open."""
         return self._writing == threading.get_ident()
 
+    def check_erasable(self) -> None:
+        """Raise `StoreBusyError` if something that may have to be erased was on its way into this memory."""
+        try:
+            self._hooks.before_erasing()
+        except BaseException as error:
+            self._hooks.on_error(error)
+            raise
+
     def check_no_batch(self) -> None:
         """Raise an error if this thread has a batch of this user open: it would wait for itself."""
         if self.has_batch_here:

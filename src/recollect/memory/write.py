@@ -42,7 +42,7 @@ from recollect.records import (
     Written,
     new_id,
 )
-from recollect.store.contract import Query, Transaction
+from recollect.store.contract import Query, Tombstone, Transaction
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
@@ -119,6 +119,9 @@ class Write:
         """Topics that were erased: they must also go from data kept outside the memory."""
         self.cleared = False
         """True if everything was erased: then all data kept outside must go."""
+        self.before_erasing: Callable[[], None] = lambda: None
+        self.joined_tombstones: Callable[[Record], list[Tombstone]] = lambda record: []
+        """Both as in `recollect.memory.transaction.Hooks`."""
 
     def add_pending(self, why: str = STILL_PENDING) -> None:
         """Report in the receipt that a log or a file still holds what was erased."""
@@ -424,19 +427,24 @@ class Write:
         """Return True if the person had this erased, and it is not they who say it again."""
         if is_persons(record) and record.kind != "message" and not self.acting.actor.startswith("tool:"):
             return False
-        if not (found := self.buried_hashes(record, known)):
-            return False
+        found = self._tombstones_of(record, known)
         if record.kind == "message" and is_persons(record):
-            return any(stone.at >= record.valid_from for stone in self.tx.tombstones(found))
-        if record.kind == "scratch":  # an application may set the same value again
-            return any(not stone.record_id.startswith("scratch-") for stone in self.tx.tombstones(found))
-        return True
+            return any(tombstone.at >= record.valid_from for tombstone in found)
+        return bool(found)
 
     def was_erased(self, record: Record) -> bool:
         """Return True if the person had this erased after it was made, even if they had asked to remember it then."""
-        if not self.cache.buried or not (known := self.buried_hashes(record)):
-            return False
-        return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones(known))
+        return any(tombstone.at >= record.created_at for tombstone in self._tombstones_of(record))
+
+    def _tombstones_of(self, record: Record, known: Sequence[Record] = ()) -> list[Tombstone]:
+        if not self.cache.buried:
+            return []
+        hashes = self.buried_hashes(record, known)
+        found = self.tx.tombstones(hashes) if hashes else []
+        if all((record.key, record.content) != (other.key, other.content) for other in known):
+            found = [*found, *self.joined_tombstones(record)]
+        # working memory may have the same value again
+        return [one for one in found if record.kind != "scratch" or not one.record_id.startswith("scratch-")]
 
     def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
         today, kept = self.now.date(), self.config.daily_retention_days

@@ -35,7 +35,9 @@ class Link:
 
     id: str
     state: str
-    """shown, entered, joining, joined, unlinking; or finished: replaced, declined, unlinked."""
+    """shown, entered, joining, joined, unlinking (the joined memory is being restored), restored (it is in use again,
+    and what it had brought is being removed from the survivor); or finished: replaced, declined, unlinked.
+    """
     made_at: datetime
     until: datetime
     """When the code or its confirmation expires; once joined, until when it can be undone."""

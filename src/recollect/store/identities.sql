@@ -1,12 +1,14 @@
 -- Every statement about identities and links, for both databases; :name is a value.
 
 -- name: resolve
--- An identity's own user id, or the one it was bound to, and from there the user its memory was joined with.
+-- An identity's own user id, or the one it was bound to, and from there the user its memory was joined with: until an
+-- unlinking has restored the memory.
 WITH RECURSIVE home (user_id, steps) AS (
     SELECT coalesce((SELECT user_id FROM memory_identities WHERE channel = :channel AND name = :name), :own), 0
     UNION ALL
     SELECT memory_links.survivor, home.steps + 1 FROM home
-        JOIN memory_links ON memory_links.joined = home.user_id AND memory_links.state IN ('joining', 'joined')
+        JOIN memory_links ON memory_links.joined = home.user_id
+            AND memory_links.state IN ('joining', 'joined', 'unlinking')
     WHERE home.steps < 1000)
 SELECT user_id FROM home ORDER BY steps DESC LIMIT 1
 
@@ -20,8 +22,8 @@ ON CONFLICT (channel, name) DO UPDATE SET user_id = excluded.user_id
 -- name: identities
 -- Everyone who was bound, or takes part in a link.
 SELECT channel, name FROM memory_identities
-UNION SELECT shown_channel, shown_name FROM memory_links WHERE state IN ('joining', 'joined')
-UNION SELECT entered_channel, entered_name FROM memory_links WHERE state IN ('joining', 'joined')
+UNION SELECT shown_channel, shown_name FROM memory_links WHERE state IN ('joining', 'joined', 'unlinking')
+UNION SELECT entered_channel, entered_name FROM memory_links WHERE state IN ('joining', 'joined', 'unlinking')
 ORDER BY 1, 2
 
 -- name: show
@@ -70,12 +72,12 @@ UPDATE memory_links SET state = 'joining', survivor = :survivor, joined = :joine
 
 -- name: unfinished
 -- Links begun by a process that was stopped, to be completed.
-SELECT {columns} FROM memory_links WHERE state IN ('joining', 'unlinking') ORDER BY made_at, id
+SELECT {columns} FROM memory_links WHERE state IN ('joining', 'unlinking', 'restored') ORDER BY made_at, id
 
 -- name: touching
--- Joinings in progress with one of these users.
+-- Joinings and unlinkings in progress with one of these users.
 SELECT {columns} FROM memory_links
-WHERE state = 'joining' AND (survivor IN (:one, :other) OR joined IN (:one, :other)) AND id <> :id
+WHERE state IN ('joining', 'unlinking', 'restored') AND (survivor IN (:one, :other) OR joined IN (:one, :other)) AND id <> :id
 ORDER BY made_at, id
 
 -- name: begin_merging
@@ -96,11 +98,12 @@ UPDATE memory_links SET state = 'joined', until = :until WHERE id = :id AND stat
 
 -- name: joins
 -- The link by which a user's memory became a part of another.
-SELECT {columns} FROM memory_links WHERE joined = :user_id AND state IN ('joining', 'joined', 'unlinking')
+SELECT {columns} FROM memory_links WHERE joined = :user_id AND state IN ('joining', 'joined', 'unlinking', 'restored')
 ORDER BY made_at DESC, id DESC LIMIT 1
 
 -- name: joined_to
-SELECT {columns} FROM memory_links WHERE survivor = :user_id AND state IN ('joining', 'joined') ORDER BY made_at, id
+SELECT {columns} FROM memory_links
+WHERE survivor = :user_id AND state IN ('joining', 'joined', 'unlinking') ORDER BY made_at, id
 
 -- name: below
 -- All links whose memories were joined, directly or not, with a user.
@@ -108,9 +111,15 @@ WITH RECURSIVE below (user_id) AS (
     SELECT CAST(:user_id AS TEXT)
     UNION
     SELECT memory_links.joined FROM below
-        JOIN memory_links ON memory_links.survivor = below.user_id AND memory_links.state IN ('joining', 'joined'))
+        JOIN memory_links ON memory_links.survivor = below.user_id
+            AND memory_links.state IN ('joining', 'joined', 'unlinking'))
 SELECT {columns} FROM memory_links
-WHERE state IN ('joining', 'joined') AND survivor IN (SELECT user_id FROM below) ORDER BY made_at, id
+WHERE state IN ('joining', 'joined', 'unlinking') AND survivor IN (SELECT user_id FROM below) ORDER BY made_at, id
+
+-- name: unlinkings
+-- Unlinkings of one of the two users that are not complete.
+SELECT {columns} FROM memory_links
+WHERE state IN ('unlinking', 'restored') AND (survivor = :user_id OR joined = :user_id) ORDER BY made_at, id
 
 -- name: copy
 SELECT copy FROM memory_links WHERE id = :id
@@ -124,11 +133,15 @@ UPDATE memory_links SET state = 'unlinking' WHERE id = :id AND state = 'joined' 
 
 -- name: call_off
 -- The joined user is erased: what they brought is removed, and nothing is restored.
-UPDATE memory_links SET state = 'unlinking', copy = NULL, undoable = 0 WHERE id = :id AND state IN ('joining', 'joined')
+UPDATE memory_links SET state = 'restored', copy = NULL, undoable = 0 WHERE id = :id AND state IN ('joining', 'joined')
+
+-- name: set_restored
+-- From here on the joined user has a memory again, and the copy is no longer needed.
+UPDATE memory_links SET state = 'restored', copy = NULL, undoable = 0 WHERE id = :id AND state = 'unlinking'
 
 -- name: set_unlinked
 UPDATE memory_links SET state = 'unlinked', copy = NULL, undoable = 0, secret = '', details = '{{}}'
-WHERE id = :id AND state = 'unlinking'
+WHERE id = :id AND state = 'restored'
 
 -- name: outlived
 -- Joinings that are too old to be undone.

@@ -64,9 +64,14 @@ class ApiKey:
 
 def check_tenant(tenant: str) -> str:
     """Return the name of a tenant, or raise an error if it is invalid."""
-    if not _TENANT.fullmatch(tenant):
+    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise InvalidInputError("tenant", "must be 1 to 32 lower-case letters, digits or -, such as acme")
     return tenant
+
+
+def _check_key_id(value: object) -> None:
+    if not isinstance(value, str) or not value.isprintable():
+        raise InvalidInputError("key_id", "must be the id of a key, as text")
 
 
 class ApiKeys:
@@ -82,7 +87,7 @@ class ApiKeys:
         check_tenant(tenant)
         if scope not in SCOPES:
             raise InvalidInputError("scope", f"must be one of {', '.join(SCOPES)}")
-        if len(name) > 100 or not name.isprintable():
+        if not isinstance(name, str) or len(name) > 100 or not name.isprintable():
             raise InvalidInputError("name", "must be at most 100 printable characters")
         key = ApiKey(id=secrets.token_hex(8), tenant=tenant, name=name, scope=cast(Scope, scope), made_at=self._clock())
         secret = secrets.token_hex(24)
@@ -110,6 +115,7 @@ class ApiKeys:
 
     def revoke(self, key_id: str) -> None:
         """Revoke a key and all tokens made with it, in every process."""
+        _check_key_id(key_id)
         with self._store.write() as view:
             if not view.rows("key", id=key_id):
                 raise NotFoundError(f"there is no key {key_id[:40]!r}")
@@ -117,11 +123,12 @@ class ApiKeys:
 
     def get(self, key_id: str) -> ApiKey | None:
         """Return the key with this id, revoked or not."""
+        _check_key_id(key_id)
         return self._found(key_id)[0]
 
     def named_by(self, text: str) -> ApiKey | None:
         """Return the key with this text, unless it was revoked."""
-        written = _WRITTEN.fullmatch(text)
+        written = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
         if written is None:
             return None
         key, known = self._found(written[1])

@@ -5,8 +5,8 @@ identified by its id. A `Lease` is a job held by one worker for a time, identifi
 whenever the job changes hands, so that a worker thought dead cannot finish what another has started again.
 
 Jobs of one user run one at a time: those of a higher priority first, then in the order they were put. A job that waits
-for a retry keeps its place, and those behind it wait; a job put for later takes its place when it is due. Jobs of no
-user run in any order.
+for a retry keeps its place, and those behind it wait; a job put for later takes its place when it is due. A worker
+passes over the jobs it has no handler for. Jobs of no user run in any order.
 """
 
 from __future__ import annotations
@@ -270,6 +270,10 @@ class Queue(ABC):
     def next_at(self, names: Sequence[str] | None = None) -> datetime | None:
         """Return when the next job that waits for its time is due."""
 
+    @abstractmethod
+    def has_due(self, names: Sequence[str] | None = None) -> bool:
+        """Return True if a job is due: one that can be taken, or as soon as those running now are finished."""
+
     # asking
 
     @abstractmethod
@@ -305,6 +309,10 @@ class Queue(ABC):
     def depth(self) -> dict[State, int]:
         """Count the jobs in each state."""
 
+    @abstractmethod
+    def waiting(self) -> dict[str, int]:
+        """Count the jobs that nobody has taken yet, by name."""
+
     # dead letters and operations
 
     @abstractmethod
@@ -322,6 +330,10 @@ class Queue(ABC):
     @abstractmethod
     def drop(self, job_id: str) -> bool:
         """Remove a job that is not running; return False if there is none."""
+
+    @abstractmethod
+    def drop_waiting(self, name: str) -> int:
+        """Remove the jobs of this name that nobody has taken yet; return their number."""
 
     @abstractmethod
     def erase_user(self, user_id: str) -> int:

@@ -24,6 +24,7 @@ from recollect.work.schedule import Cron, Schedule, ScheduleEntry
 EXTRACT, EXTRACT_EVERYONE = "extract", "extract everyone"
 UPKEEP, UPKEEP_EVERYONE = "upkeep", "upkeep everyone"
 CONCLUDE = "conclude"
+JOB_NAMES = frozenset({EXTRACT, EXTRACT_EVERYONE, UPKEEP, UPKEEP_EVERYONE, CONCLUDE})
 _AT_ONCE = 200
 _STRUCTURE = frozenset({"agent", "call", "language_code", "people", "suite", "tool", "type", "user"})
 """Names in job payloads that the person did not choose."""

@@ -19,7 +19,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {jobs} WHERE state = 'ready' LIMIT :
 
 -- name: first_of_some
 -- Of the jobs that have waited longest, the first in each user's line, unless another of this user is running or
--- the first waits to be tried again. A job put for later is not in the line before it is due.
+-- the first waits to be tried again. A job put for later is not in the line before it is due. A job of another name
+-- than those wanted is not in the line either: it may be that nobody has a handler for it.
 SELECT j.seq FROM (
     SELECT seq, user_id, priority FROM {jobs} WHERE state = 'ready' AND run_at <= :now AND {named}
     ORDER BY priority DESC, seq LIMIT :some
@@ -32,6 +33,7 @@ WHERE j.user_id IS NULL OR (
     AND j.seq = (
         SELECT other.seq FROM {jobs} AS other{line}
         WHERE other.state = 'ready' AND other.user_id = j.user_id AND (other.run_at <= :now OR other.attempts > 0)
+            AND {named}
         ORDER BY other.priority DESC, other.seq LIMIT 1
     )
 )
@@ -51,7 +53,7 @@ WITH RECURSIVE waiting (user_id) AS (
     SELECT (
         SELECT other.seq FROM {jobs} AS other{line}
         WHERE other.state = 'ready' AND other.user_id = waiting.user_id
-            AND (other.run_at <= :now OR other.attempts > 0)
+            AND (other.run_at <= :now OR other.attempts > 0) AND {named}
         ORDER BY other.priority DESC, other.seq LIMIT 1
     )
     FROM waiting WHERE waiting.user_id IS NOT NULL AND NOT EXISTS (
@@ -86,6 +88,23 @@ SELECT {columns}, fence, worker, lease_until FROM {jobs} WHERE state = 'running'
 -- name: next_at
 SELECT min(run_at) FROM {jobs}
 WHERE state = 'ready' AND run_at > :now AND {named}
+
+-- name: has_due
+-- What waits behind a job that is to be tried again is not due before that one is.
+SELECT EXISTS (
+    SELECT 1 FROM (SELECT * FROM {jobs} WHERE state = 'ready' AND run_at <= :now AND {named}) AS j
+    WHERE j.user_id IS NULL OR NOT EXISTS (
+        SELECT 1 FROM {jobs} AS other{line}
+        WHERE other.state = 'ready' AND other.user_id = j.user_id AND other.run_at > :now AND other.attempts > 0
+            AND (other.priority > j.priority OR (other.priority = j.priority AND other.seq < j.seq)) AND {named}
+    )
+)
+
+-- name: waiting
+SELECT name, count(*) FROM {jobs} WHERE state = 'ready' GROUP BY name ORDER BY name
+
+-- name: drop_waiting
+DELETE FROM {jobs} WHERE name = :name AND state = 'ready'
 
 -- name: job
 SELECT {columns} FROM {jobs} WHERE id = :id

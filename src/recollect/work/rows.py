@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from recollect.checks import MAX_NESTING, is_nested_deeper
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import new_id
 from recollect.store.tenants import prefix_of
@@ -146,6 +147,8 @@ def retry_refusal(job: Job | None) -> Exception:
 
 def dump(field: str, value: object, most: int) -> str:
     """Return JSON that any database accepts: anything outside ASCII is escaped."""
+    if is_nested_deeper(value):
+        raise InvalidInputError(field, f"is nested too deeply; at most {MAX_NESTING} levels are allowed")
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError):

@@ -72,6 +72,17 @@ class SqlQueue(Queue):
         [[at]] = self._rows("next_at", now=to_text(self.now()), names=self._list(names))
         return None if at is None else from_text(at)
 
+    def has_due(self, names: Sequence[str] | None = None) -> bool:
+        [[due]] = self._rows("has_due", now=to_text(self.now()), names=self._list(names))
+        return bool(due)
+
+    def waiting(self) -> dict[str, int]:
+        return dict(self._rows("waiting"))
+
+    def drop_waiting(self, name: str) -> int:
+        with self._writing() as db:
+            return int(db.execute(self.sql["drop_waiting"], {"name": name}).rowcount)
+
     def job(self, job_id: str) -> Job | None:
         rows = self._rows("job", id=job_id)
         return from_row(rows[0]) if rows else None

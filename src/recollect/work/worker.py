@@ -63,7 +63,7 @@ class Backoff:
 
 
 class Worker:
-    """Runs jobs whose names have a handler, with as many threads as ``concurrency``.
+    """Runs jobs whose names have a handler, with as many threads as ``concurrency``. Passes over others.
 
     ``with Worker(queue, handlers):`` works until the block ends; `run` works in this thread until `stop`. After a fork
     the child has a worker that is not started.
@@ -120,7 +120,10 @@ class Worker:
         return self._ended.wait(timeout) if self._began else True
 
     def wait_idle(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is due or running; return False after ``timeout`` seconds."""
+        """Wait until nothing is due that has a handler here, and nothing is running here.
+
+        Return False after ``timeout`` seconds. A job that waits for another worker's job of the same user is due.
+        """
         self._idle.clear()
         self._looked = False
         self._watcher_wake()
@@ -215,7 +218,10 @@ class Worker:
         wait = min(self._renew(), self._recover(), self._tidy())
         if not stopping:
             wait = min(wait, self._tick())
-        (self._idle.set if idle and self._looked else self._idle.clear)()
+        if not (idle and self._looked):
+            self._idle.clear()
+        elif not self._idle.is_set() and not self._queue.has_due(tuple(self._handlers)):
+            self._idle.set()
         look_again, self._looked = idle and not self._looked, idle
         if self._outbox or look_again or (taken and taken == free):
             return 0.0

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from recollect.identity.login import Login
 from recollect.store.keys import DEFAULT_TENANT
-from recollect.surfaces.cli.options import argument, option
+from recollect.surfaces.cli.options import PORT, argument, option
 from recollect.surfaces.cli.output import format_moment
 from recollect.surfaces.cli.program import AGENTS, command, command_group
 from recollect.surfaces.cli.session import CliSession
@@ -91,8 +91,13 @@ def login_command(
     """Create a one-time login link for the web console."""
     user = None if operator else session.user_id if tenant == DEFAULT_TENANT else session.user
     code, until = Login(session.recollect.keys).code(user, tenant=tenant, operator=operator, read_only=read_only)
-    where = session.config.console_url.rstrip("/") or "http://127.0.0.1:8765/console"
+    where = session.config.console_url.rstrip("/") or f"http://127.0.0.1:{PORT}/console"
     link = f"{where}/login?code={quote(code)}"
     session.out.document({"link": link, "code": code, "until": to_text(until)})
     session.out.line(link)
     session.out.aside(f"The link works once, until {format_moment(until)}. Anyone who opens it is logged in.")
+    if not session.config.console_url:
+        session.out.aside(
+            f"It leads to port {PORT}. If `recollect serve` uses another, set MEMORY_CONSOLE_URL to its console,"
+            " such as http://127.0.0.1:9000/console, or type the code there."
+        )

@@ -79,6 +79,8 @@ Given = dict[str, Any]
 """The arguments of the mirrored verb that were given on the command line."""
 Ref = Annotated[str, argument("REF", "An id, the end of an id, or the key of a fact.")]
 Raw = Annotated[bool, option("--raw", "Print the text unformatted, even on a terminal.")]
+PORT = 8765
+"""The port of `recollect serve`, unless it is taken or another is given."""
 Yes = Annotated[bool, option("--yes -y", "Do not ask for confirmation.")]
 DryRun = Annotated[bool, option("--dry-run -n", "Show what would happen; change nothing.")]
 Last = Annotated[int, option("--limit -l", "Show the last N; 0 shows all.", "NUMBER", min=0)]

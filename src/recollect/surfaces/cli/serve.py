@@ -9,11 +9,10 @@ from typing import Annotated
 from recollect import __version__
 from recollect.errors import InvalidInputError, MissingExtraError, StoreError
 from recollect.surfaces.cli.mcp import log_to_stderr
-from recollect.surfaces.cli.options import AllowHost, option
+from recollect.surfaces.cli.options import PORT, AllowHost, option
 from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import CliSession
 
-PORT = 8765
 _TRIED = 20
 """The number of ports to try if none is given."""
 

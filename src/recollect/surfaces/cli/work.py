@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import argument, option
+from recollect.surfaces.cli.options import Yes, argument, option
 from recollect.surfaces.cli.output import SHORT_ID, format_moment
 from recollect.surfaces.cli.program import AGENTS, command, command_group
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession
+from recollect.surfaces.cli.session import DONE, NO, NOT_FOUND, CliSession
 
 if TYPE_CHECKING:
     from recollect.work.contract import Job, Queue, State
@@ -65,14 +65,24 @@ _queue = command_group(
 
 @_queue("recollect queue show", "recollect queue show --json")
 def queue_show_command(session: CliSession) -> None:
-    """Show the number of jobs by state."""
+    """Show the number of jobs by state, and those that `recollect worker` cannot do."""
+    from recollect.work.deferred_calls import TOOL
+    from recollect.work.jobs import JOB_NAMES
+
     with session.recollect.queue() as queue:
         depth = queue.depth()
         due = queue.next_at()
-    session.out.document({"depth": depth, "next": due})
+        foreign = {name: number for name, number in queue.waiting().items() if name not in (TOOL, *JOB_NAMES)}
+    session.out.document({"depth": depth, "next": due, "no_handler": foreign})
     session.out.line(_depth_text(depth))
     if due is not None:
         session.out.line(f"Next job due: {format_moment(due)}.")
+    for name, number in foreign.items():
+        session.out.line(
+            f"{name}: {number:,} waiting for a worker of your application; `recollect worker` has no handler."
+        )
+    if foreign:
+        session.out.aside("To remove such jobs: recollect queue drop NAME")
 
 
 @_queue("recollect queue dead", "recollect queue dead --json")
@@ -86,28 +96,47 @@ def queue_dead_command(session: CliSession) -> None:
 @_queue("recollect queue retry 4k7q2m9x", "recollect queue retry --all-dead")
 def queue_retry_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
     """Retry failed jobs."""
-    return _for_each_job(session, ids, all_dead, "queued again", lambda queue, job: queue.retry(job.id))
+    with session.recollect.queue() as queue:
+        failed = _failed_jobs(queue, ids, all_dead)
+        for job in failed:
+            queue.retry(job.id)
+    session.out.document({"jobs": [job.id for job in failed]})
+    session.out.line(f"{_count_jobs(len(failed))} queued again.")
+    return DONE if failed or all_dead else NOT_FOUND
 
 
-@_queue("recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead")
-def queue_drop_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
-    """Remove failed jobs."""
-    return _for_each_job(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))
-
-
-def _for_each_job(
-    session: CliSession, ids: list[str] | None, all_dead: bool, done: str, act: Callable[[Queue, Job], object]
+@_queue("recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead", "recollect queue drop send-mail --yes")
+def queue_drop_command(
+    session: CliSession,
+    ids: Annotated[list[str] | None, argument("IDS", "Failed jobs, by id; or the name of waiting jobs.")] = None,
+    all_dead: _AllDead = False,
+    yes: Yes = False,
 ) -> int:
+    """Remove failed jobs, or the waiting jobs of a name."""
+    with session.recollect.queue() as queue:
+        failed = _failed_jobs(queue, ids, all_dead)
+        waiting = {name: number for name, number in queue.waiting().items() if name in (ids or ())}
+        if waiting:
+            named = " and ".join(f"{_count_jobs(number)} named {name!r}" for name, number in waiting.items())
+            if not session.agreed(f"Remove {named} that nobody has begun?", yes):
+                return NO
+        number = len(failed) + sum(map(queue.drop_waiting, waiting))
+        for job in failed:
+            queue.drop(job.id)
+    session.out.document({"jobs": [job.id for job in failed], "removed": number})
+    session.out.line(f"{_count_jobs(number)} removed.")
+    return DONE if number or all_dead else NOT_FOUND
+
+
+def _failed_jobs(queue: Queue, ids: list[str] | None, all_dead: bool) -> list[Job]:
     if bool(ids) == all_dead:
         raise InvalidInputError("IDS", "name the jobs, or use --all-dead")
-    with session.recollect.queue() as queue:
-        known = queue.dead(limit=100_000)
-        chosen = known if all_dead else [job for job in known if any(job.id.endswith(end) for end in ids or ())]
-        for job in chosen:
-            act(queue, job)
-    session.out.document({"jobs": [job.id for job in chosen]})
-    session.out.line(f"{len(chosen)} job{'s' * (len(chosen) != 1)} {done}.")
-    return DONE if chosen or all_dead else NOT_FOUND
+    known = queue.dead(limit=100_000)
+    return known if all_dead else [job for job in known if any(job.id.endswith(end) for end in ids or ())]
+
+
+def _count_jobs(number: int) -> str:
+    return f"{number:,} job{'s' * (number != 1)}"
 
 
 def _depth_text(depth: Mapping[State, int]) -> str:

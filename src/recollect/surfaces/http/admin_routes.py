@@ -41,13 +41,16 @@ _Suites = Annotated[list[str], Field(json_schema_extra={"items": {"enum": list(S
 
 
 class LoginRequest(StrictModel):
-    """The user or operator to log in to the web console."""
+    """The user to log in to the web console, or an operator."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [
-                {"required": ["user"], "properties": {"user": component_schema("UserId")}},
-                {"required": ["operator"], "properties": {"operator": {"const": True}}},
+                {
+                    "required": ["user"],
+                    "properties": {"user": component_schema("UserId"), "operator": {"const": False}},
+                },
+                {"required": ["operator"], "properties": {"operator": {"const": True}, "user": {"type": "null"}}},
             ]
         }
     )

@@ -195,7 +195,8 @@ class HttpApi:
         caller = self.authentication.caller(scope["headers"])
         route = request.route
         if not caller.may(route.scope):
-            raise Problem(403, "NotAllowedError", f"this requires an API key with the scope {route.scope}")
+            what = "an API key or a token" if route.has_user and route.scope != "admin" else "an API key"
+            raise Problem(403, "NotAllowedError", f"this requires {what} with the scope {route.scope}")
         if caller.user is not None and (not route.has_user or caller.user != request.local):
             raise Problem(403, "NotAllowedError", "the token is valid only for the memory of its own user")
         request.caller = caller

@@ -126,7 +126,7 @@ class McpAuthentication:
             if not user:
                 return RejectedCaller(401, "the header Recollect-User must name the user")
             if not caller.may("write"):
-                return RejectedCaller(403, "MCP requires an API key with the scope write")
+                return RejectedCaller(403, "MCP requires an API key or a token with the scope write")
             stored = stored_id(caller.tenant, user)
             self._limits.take(caller.key, stored)
             return McpCaller(stored, self._suites, f"{caller.key}/{caller.user or ''}")

@@ -9,11 +9,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from recollect.checks import MAX_NESTING, is_nested_deeper
 from recollect.client.json_values import to_plain
 from recollect.surfaces.http.authentication import HttpCaller
 from recollect.surfaces.http.problems import Problem
 
 JSON = "application/json"
+_OUTER_LEVELS = 10
+"""The levels of a body around metadata."""
 
 
 @dataclass(slots=True)
@@ -97,15 +100,20 @@ def parse_json(body: bytes) -> Any:
     if not body:
         return {}
     try:
-        return json.loads(body, parse_constant=_no_number)
+        value = json.loads(body, parse_constant=_no_number)
+        if is_nested_deeper(value, MAX_NESTING + _OUTER_LEVELS):
+            raise RecursionError
     except UnicodeDecodeError:
         raise Problem(400, "BadRequestError", "the body is not UTF-8") from None
     except RecursionError:
         raise Problem(400, "BadRequestError", "the body is nested too deeply") from None
-    except ValueError as error:
-        where = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "it"
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
         raise Problem(400, "BadRequestError", f"the body is not JSON: see {where}") from None
+    except ValueError:  # Python parses no number with more digits
+        raise Problem(400, "BadRequestError", "the body contains a number with too many digits") from None
+    return value
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(name)
+    raise Problem(400, "BadRequestError", f"the body is not JSON: {name} is not a number there")

@@ -83,7 +83,8 @@ class ToolRoutes(RouteGroup):
         if tool is None:
             raise NotFoundError("this tool does not exist; GET /v1/tools lists the tools")
         if tool.tier != "read_only" and not request.caller.may("write"):
-            raise Problem(403, "NotAllowedError", "this tool writes, so it requires an API key with the scope write")
+            reason = "this tool writes, so it requires an API key or a token with the scope write"
+            raise Problem(403, "NotAllowedError", reason)
         if "idempotency-key" in request.headers:
             return await in_thread(request.user, self._once, request, suite, arguments)
         result = await suite.acall(request.name, arguments)

@@ -7,6 +7,7 @@ reader of our own provides the lines, and passes on the end of input once everyt
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections import deque
@@ -16,7 +17,16 @@ from typing import Any, Self, cast
 import anyio
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
 from recollect.app import Recollect
 from recollect.surfaces.mcp.authentication import McpCaller
@@ -41,7 +51,8 @@ async def _serve_stdio(memory: MemoryServer) -> None:
             lines.start()
             async with stdio_server(stdin=cast(Any, lines)) as (read, write):
                 options = memory.server.create_initialization_options()
-                await memory.server.run(_Reading(read, open_), _Writing(write, open_), options)
+                writing = _Writing(write, open_)
+                await memory.server.run(_Reading(read, open_, lines, writing), writing, options)
     except* ConnectionError:
         pass  # the client is gone
 
@@ -55,6 +66,8 @@ class _StdinLines:
         self._room = threading.Semaphore(_MOST_WAITING)
         self._came = asyncio.Event()
         self._ended = False
+        self.given: deque[str] = deque()
+        """The lines that were given out. The SDK makes one message or error of each, in the same order."""
 
     def start(self) -> None:
         """Start reading. The thread uses the bare descriptor, so at exit it holds no lock that Python waits for."""
@@ -75,7 +88,8 @@ class _StdinLines:
             self._came.clear()
             await self._came.wait()
         self._room.release()
-        return self._waiting.popleft()
+        self.given.append(self._waiting.popleft())
+        return self.given[-1]
 
     def _read(self, descriptor: int) -> None:
         rest = bytearray()
@@ -168,7 +182,15 @@ class _Stream:
 
 
 class _Reading(_Stream):
-    """The incoming stream. Its end is passed on once everything is answered."""
+    """The incoming stream. Its end is passed on once everything is answered.
+
+    A line that the SDK cannot read is answered here: the SDK would only log it, and the client would wait forever.
+    """
+
+    def __init__(self, inner: Any, unanswered: _PendingRequests, lines: _StdinLines, out: _Writing) -> None:
+        super().__init__(inner, unanswered)
+        self._lines = lines
+        self._out = out
 
     @property
     def last_context(self) -> Any:
@@ -183,6 +205,9 @@ class _Reading(_Stream):
         except StopAsyncIteration:
             await self._unanswered.settled()
             raise
+        line = self._lines.given.popleft()
+        if isinstance(item, Exception) and (problem := _problem_with(line)) is not None:
+            await self._out.send(SessionMessage(problem))
         self._unanswered.came(item)
         return item
 
@@ -197,5 +222,43 @@ class _Writing(_Stream):
     """The outgoing stream."""
 
     async def send(self, item: SessionMessage, /) -> None:
+        if not _is_writable(item):
+            if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
+                return  # a notification that nobody waits for
+            item = SessionMessage(_error(item.message.id, INTERNAL_ERROR, "the answer contains half a character"))
         await self._inner.send(item)
         self._unanswered.went(item)
+
+
+def _is_writable(item: SessionMessage) -> bool:
+    """Return False for a message that would end the SDK's writer: one with a lone surrogate."""
+    try:
+        item.message.model_dump_json(by_alias=True, exclude_unset=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _problem_with(line: str) -> JSONRPCError | None:
+    """Return the answer to a line that the SDK cannot read; None if it is a notification."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return _error(None, PARSE_ERROR, "the line is not JSON")
+    number = told.get("id") if isinstance(told, dict) else None
+    if isinstance(told, dict) and "method" in told and "id" not in told:
+        return None
+    try:
+        json.dumps(told, ensure_ascii=False).encode()
+        reason = "the line is not a JSON-RPC message"
+    except (UnicodeEncodeError, RecursionError) as error:
+        half = isinstance(error, UnicodeEncodeError)
+        reason = "a text contains half a character (a lone surrogate)" if half else "the line is nested too deeply"
+    return _error(number, INVALID_REQUEST, reason)
+
+
+def _error(number: object, code: int, reason: str) -> JSONRPCError:
+    usable = type(number) is int or (isinstance(number, str) and number.isprintable())
+    return JSONRPCError(
+        jsonrpc="2.0", id=cast("int | str", number) if usable else None, error=ErrorData(code=code, message=reason)
+    )
