@@ -17,7 +17,7 @@ setup: .venv/ready
 	@echo "Setting up .venv (once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit("Recollect needs Python 3.11 or newer; set PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

@@ -1178,7 +1178,7 @@ def test_U3_errors_name_options_as_they_are_typed(cli: Cli) -> None:
 
 def test_R7_clear(cli: Cli) -> None:
     cli("remember", "Likes zebras")
-    assert cli("clear", "--dry-run").stdout.splitlines()[-1] == "Would erase 1 record."
+    assert cli("clear", "--dry-run").stdout.splitlines()[-1] == "Would erase 1 memory."
     assert cli.json("clear", "--yes")["receipt"]["places"]["records"] == 1
     assert "zebras" not in cli("show").stdout
 

@@ -196,10 +196,7 @@ def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False
     session.may_ask(yes, dry_run)
     memory = session.existing_memory
     if dry_run:
-        outcome = session.rehearse(lambda trial: trial.clear())
-        number = len(outcome.receipt.ids)
-        message = f"Would erase {number:,} {'record' if number == 1 else 'records'}."
-        return _print_erasure(session, replace(outcome, message=message), dry_run)
+        return _print_erasure(session, session.rehearse(lambda trial: trial.clear()), dry_run)
     if not session.agreed(
         f"Permanently erase everything known about {session.user!r} ({_describe_contents(memory)})?", yes
     ):
