@@ -38,6 +38,7 @@ from recollect.verbs import ELSEWHERE, VERBS
 from tests.serving import serving
 from tests.test_event_loop import Gate, GatedStore, Watch, turn
 from tests.volume import volume
+from tests.words import mentions
 
 _numbers = count()
 PATIENCE = 30.0
@@ -170,12 +171,12 @@ def test_R4_U5_two_tenants_have_the_same_user_and_never_see_each_other(tenants: 
             raw = thief.http.build_request("POST", "/v1/users/x/read", json={})
             raw.url = raw.url.copy_with(raw_path=f"/v1/users/{crossing}/read".encode())
             answer = thief.http.send(raw)
-            assert "tea" not in answer.text and answer.status_code in (200, 400, 404, 422), answer.text
+            assert not mentions(answer.text, "tea") and answer.status_code in (200, 400, 404, 422), answer.text
             if answer.status_code == 200:
                 assert answer.json()["result"] == []
     for tenant in (one, other):
         assert tenant.http.get("/v1/users").json() == {"result": ["42"], "next": None}
-        assert "tea" not in tenant.http.get("/v1/trends", params={"k": 5}).text
+        assert not mentions(tenant.http.get("/v1/trends", params={"k": 5}).text, "tea")
     assert not any(user.startswith("@") for user in default.http.get("/v1/users").json()["result"])
     assert other.http.delete("/v1/users/42").json()["result"]["places"]
     assert one.texts("42") == ["drink: Likes tea"] and other.http.get("/v1/users").json()["result"] == []
@@ -304,7 +305,7 @@ def test_U5_who_may_do_what(tenant: Tenant) -> None:
                     known = who in ("read", "write", "admin") or who.startswith("token to")
                     assert answer.status_code == (403 if known else 401), (what, who, answer.text)
                     assert known or answer.headers["www-authenticate"].startswith("Bearer")
-                    assert "tea" not in answer.text
+                    assert not mentions(answer.text, "tea")
     assert allowed == MATRIX
     for doubled in (["Bearer a", f"Bearer {tenant.text}"], [f"Basic {tenant.text}"], [f"Bearer  {tenant.text} x"]):
         answer = httpx.get(f"{tenant.url}/v1/users", headers=[("authorization", value) for value in doubled])
@@ -946,7 +947,7 @@ def test_R7_U5_no_answer_outlives_what_was_erased(tenant: Tenant) -> None:
     record = tenant.post("42/note", {"content": "Likes tea"}, headers=headers).json()["result"]["record"]
     tenant.post("42/erase", {"refs": [record["id"]]}).raise_for_status()
     again = tenant.post("42/note", {"content": "Likes tea"}, headers=headers)
-    assert "tea" not in again.text and problem(again, 409, "NotFoundError")
+    assert not mentions(again.text, "tea") and problem(again, 409, "NotFoundError")
     assert tenant.texts("42") == []
 
 
