@@ -1456,6 +1456,20 @@ def test_the_tables_have_the_documents_columns(
     assert {name: found.get(name) for name in columns} == columns
 
 
+def test_type_and_key_of_a_row_are_never_null(mirrored: Recollect, sql: Sql) -> None:
+    """type TEXT NOT NULL, … key TEXT NOT NULL (facts without a key of their own get one)."""
+    mirrored.user(USER).say("Hello!", session="post-1")
+    assert sql("SELECT content FROM memory WHERE type IS NULL OR key IS NULL") == []
+
+
+def test_the_memory_table_holds_entries_only(mirrored: Recollect, sql: Sql) -> None:
+    """The PostgreSQL `memory` table mirrors key entries for search and querying: type -- 'preference' | 'work_context' |
+    'personal_context' | 'reading_history'."""
+    mirrored.user(USER).say("Hello!", session="post-1")
+    types = {row[0] for row in sql("SELECT type FROM memory")}
+    assert types == {"preference"}
+
+
 def test_the_documents_indexes_exist(mirrored: Recollect, sql: Sql) -> None:
     """CREATE INDEX idx_memory_user_active …, idx_memory_type …, idx_memory_fts …, idx_memory_created …."""
     found = dict(sql("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()"))
