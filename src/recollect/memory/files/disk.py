@@ -49,6 +49,7 @@ class DiskFiles:
         self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None, *, only_writer: bool = True
     ) -> None:
         self.folder = folder
+        self.displaced = False
         self._only_writer = only_writer  # otherwise other processes may change the memory without these files
         self._followed = 0
         self._erased_at = erased_at
@@ -74,7 +75,7 @@ class DiskFiles:
 
     def take_over(self, write: Write) -> None:
         self._sheets, self._behind = {}, set()
-        self._applied = 0
+        self._applied, self.displaced = 0, False
         if not self._swept:
             self._sweep(write.tx)
         state = self._memory_state = write.tx.file(MEMORY)
@@ -389,6 +390,7 @@ class DiskFiles:
                 os.rename(place.new, place.old)
                 previous = sheet.disk.fingerprint if sheet.disk else ""
                 in_place = place.exchange(previous, unread=sheet.unread, erased=sheet.erased)
+                self.displaced |= os.path.lexists(place.old)
             if sheet.tell_pending is not None and (not in_place or os.path.lexists(place.old)):
                 sheet.tell_pending(
                     f"{name} is open in another program, so erased text may remain in it or in {place.old.name}"
