@@ -25,9 +25,9 @@ TITLES = {
 INTRODUCTION = """# The seeds, sentence by sentence
 
 Recollect follows five documents, the seeds A to E. Each of their sentences that promises something is a check in
-`tests/seeds/`, written from the document and not from the code; where two of them differ, or a sentence leaves something
-open, the check says how that was settled. *Holds* means that the check passes, which is to say that the seed's own
-example ran. This page is made from the checks by `tools/seeds_page.py`; what does not hold is listed, with the reason, in
+`tests/seeds/`, written from the document and not from the code; where two of them differ, or a sentence leaves
+something open, the check says how that was settled. *Holds* means that the check passes: the seed's own example ran.
+This page is made from the checks by `tools/seeds_page.py`; what does not hold is listed, with the reason, in
 `tests/seeds/not_done.py`.
 """
 
