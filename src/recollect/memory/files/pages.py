@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Protocol
 
+from recollect.counts import pluralize
 from recollect.document import daily_md
 from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
@@ -496,8 +497,8 @@ class _MergedSave:
             )
         if self.erased:
             write.notices.append(
-                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
-                " they were removed again. To remember one again, use remember"
+                f"{self.name} was saved from an earlier version with {pluralize(self.erased, 'line')} erased since;"
+                " removed again. To remember one again, use remember"
             )
 
 

@@ -155,14 +155,16 @@ def mode_lines(asker: Asker) -> list[ChatLine]:
     if mode == "incognito":
         return [ChatLine("Incognito: only you see this. I don't use it and store nothing new.", "aside")]
     if not asker.memory.config.enabled:
-        return [ChatLine("Memory is turned off here: nothing new is stored.", "aside")]
+        return [ChatLine("Memory is turned off for everyone: nothing new is stored.", "aside")]
     return [ChatLine("Paused: nothing new is stored.", "aside")] if mode == "paused" else []
 
 
 def empty_memory_page(asker: Asker) -> ChatPage:
-    """Return the page of an empty memory."""
+    """Return the page of a memory without anything to show; messages that are kept are counted."""
+    messages = _also(asker) if asker.memory.exists else []
     return chat_page(
-        ChatLine("I don't remember anything about you yet.", "title"),
+        ChatLine("No facts yet." if messages else "I don't remember anything about you yet.", "title"),
+        *messages,
         *mode_lines(asker),
         "Tell me something to remember, such as:",
         ChatLine("Remember that I prefer short answers.", "item"),

@@ -106,12 +106,13 @@ def link_status_command(session: CliSession, as_: _As = None) -> None:
 @_link("recollect link undo --as telegram:12345")
 def link_undo_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
     """Undo a link, within 30 days."""
-    session.may_ask(yes)
     who = _acting_identity(session, as_)
+    identities = session.recollect.identities
+    is_linked = any(one.identity == who and one.joined for one in identities.all())
     question = f"Undo the last link of {who}? What was learned since then stays with the other identity."
-    if not session.agreed(question, yes):
+    if is_linked and not session.agreed(question, yes):
         return NO
-    undone = session.recollect.identities.unlink(who)
+    undone = identities.unlink(who)  # says why not, if there is nothing to undo
     session.out.document(undone)
     session.out.line(undone.message)
     return DONE

@@ -106,7 +106,10 @@ class CliSession:
     @property
     def memory(self) -> Memory:
         """The memory to write to; the first write creates it."""
-        return self.recollect.user(self.user_id).acting(
+        return self._acting(self.recollect.user(self.user_id))
+
+    def _acting(self, memory: Memory) -> Memory:
+        return memory.acting(
             self.actor, agent=self.agent, session=self.session, run=self.run, trusted=not self.untrusted
         )
 
@@ -156,6 +159,17 @@ class CliSession:
                 raise _RehearsalDoneError
         except _RehearsalDoneError:
             return outcome
+
+    def rehearse_new(self, act: Callable[[Memory], _T]) -> _T:
+        """Return what the action would return for a user who may not have a memory yet; none is created."""
+        if self.memory.exists:
+            return self.rehearse(act)
+        import tempfile
+
+        import recollect
+
+        with tempfile.TemporaryDirectory(prefix="recollect-") as folder, recollect.open(folder) as elsewhere:
+            return act(self._acting(elsewhere.user(self.user_id)))
 
     def may_ask(self, yes: bool, dry_run: bool = False) -> None:
         """Raise an error if a question will follow and there is no terminal to ask on."""
