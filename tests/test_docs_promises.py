@@ -164,3 +164,74 @@ def test_a_restored_archive_says_how_to_take_it_back(root: Path, tmp_path: Path)
     cli(root, "export", str(tmp_path / "all.zip"))
     told = cli(root, "import", str(tmp_path / "all.zip"), "--user", "zed").stderr
     assert "recollect clear" in told
+
+
+# errors name what was typed
+
+
+@pytest.mark.parametrize(
+    ("command", "begins"),
+    [
+        ("read --limit abc", "--limit: must be a whole number"),
+        ("read --limit -1", "--limit: -1 is not"),
+        ("history --limit -1", "--limit: must be at least 0"),
+        ("read --since nope", "--since: 'nope' is not"),
+        ("remember tea --confidence 7", "--confidence: 7.0 is not"),
+        ("remember tea --confidence abc", "--confidence: must be a number"),
+        ("remember tea --run=", "--run: must not be empty"),
+        ("jot tea --day nope", "--day: 'nope' is not"),
+        ("edit --file /dev/null --day nope", "--day: 'nope' is not"),
+        ("trends --days 3", "--days: must be one of"),
+        ("tools --suite nope", "--suite: "),
+        ("forget --topic !! --yes", "--topic: must contain"),
+        ("keys create --scope nope", "--scope: must be one of"),
+        ("read --kind nope", "--kind: 'nope' is not one of"),
+        ("say hello", "--session: is required"),
+        ("read --user=", "--user: must"),
+        ("extract --user=", "--user: must"),
+        ("link status --user=", "--user: must"),
+        ("read --root=", "--root: must"),
+    ],
+)
+def test_errors_name_options_as_they_are_typed(root: Path, command: str, begins: str) -> None:
+    cli(root, "remember", "Likes cake")
+    where = () if "--root" in command else ("--root", str(root))
+    told = CliRunner().invoke(program, [*command.split(), *where])
+    assert told.exit_code == 2
+    assert f"recollect: {begins}" in told.stderr.splitlines()[-1], told.stderr
+
+
+def test_an_unknown_call_is_not_found(root: Path) -> None:
+    cli(root, "remember", "Likes cake")
+    assert "There is no call nope." in cli(root, "history", "--call", "nope", code=3).stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        ("erase nope", 3, "nope"),
+        ("erase --topic nope", 3, "nothing is remembered about 'nope'"),
+        ("forget nope", 3, "nope"),
+        ("forget --topic nope", 3, "nothing is remembered about 'nope'"),
+        ("link undo", 1, "is not linked to anything"),
+        ("rebuild", 1, "there is nothing to rebuild"),
+        ("clear --user zed", 3, "There is no memory for 'zed' yet."),
+        ("erase cake", 2, "this needs a confirmation"),
+    ],
+)
+def test_a_command_with_nothing_to_do_says_so_before_it_asks(root: Path, command: str, code: int, says: str) -> None:
+    cli(root, "remember", "Likes cake", "--key", "cake")
+    assert says in cli(root, *command.split(), code=code).stderr
+
+
+def test_one_thing_is_not_one_thing_s(root: Path) -> None:
+    cli(root, "remember", "Likes cake", "--key", "cake")
+    assert "Erased 1 record;" in cli(root, "erase", "cake", "--yes").stdout
+    cli(root, "remember", "Likes tea")
+    for folder in root.iterdir():
+        if folder.is_dir():
+            (folder / "memory.db").write_bytes(b"nonsense")
+    told = cli(root, "verify", code=1).stdout
+    assert "1 problem\n" in told
+    would = cli(root, "rebuild", "--dry-run").stdout
+    assert would.startswith("Would restore: ") and "(s)" not in would

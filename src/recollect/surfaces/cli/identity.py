@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Yes, argument, option
+from recollect.surfaces.cli.options import Yes, argument, option, rename_field
 from recollect.surfaces.cli.output import count_each, format_moment
 from recollect.surfaces.cli.program import WHOLE, command, command_group
 from recollect.surfaces.cli.session import DONE, NO, TERMINAL, CliSession
@@ -141,7 +141,10 @@ def _acting_identity(session: CliSession, given: str | None, *, begins: bool = F
         return _parse_identity("--as", given)
     from recollect.identity.identities import check_identity
 
-    who = check_identity((TERMINAL, session.user))
+    try:
+        who = check_identity((TERMINAL, session.user))
+    except InvalidInputError as error:
+        raise rename_field(error, "--user") from None
     if begins:
         session.recollect.identities.bind(who, session.user)
     return who
@@ -153,7 +156,10 @@ def _parse_identity(option: str, given: str) -> Identity:
     channel, colon, name = given.partition(":")
     if not colon:
         raise InvalidInputError(option, f"{given!r} is not CHANNEL:NAME, such as telegram:12345")
-    return check_identity((channel, name))
+    try:
+        return check_identity((channel, name))
+    except InvalidInputError as error:
+        raise rename_field(error, option) from None
 
 
 def _print_pending(session: CliSession, pending: Pending) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.surfaces.cli.options import rename_field
 from recollect.surfaces.cli.output import Output, plain_data, shorten_line
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class CliSession:
             return Config.resolve(self.root, self.files)
         except InvalidInputError as error:
             if error.field != "files":
-                raise
+                raise (rename_field(error, "--root") if error.field == "where" else error) from None
             raise InvalidInputError(
                 "--files", "requires PostgreSQL; with a folder (--root) the files are in that folder"
             ) from None
@@ -100,7 +101,10 @@ class CliSession:
     def user_id(self) -> str:
         """The user id, or that of the channel this user is linked with."""
         own = (TERMINAL, self.user)
-        found = self.recollect.identities.resolve(own)
+        try:
+            found = self.recollect.identities.resolve(own)
+        except InvalidInputError as error:
+            raise rename_field(error, "--user") from None
         return self.user if found == ":".join(own) else found
 
     @property
