@@ -18,6 +18,7 @@ from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
     chat,
     extraction,
     identity,
+    interaction_commands,
     interests,
     keys,
     mcp,
@@ -235,3 +236,16 @@ def test_one_thing_is_not_one_thing_s(root: Path) -> None:
     assert "1 problem\n" in told
     would = cli(root, "rebuild", "--dry-run").stdout
     assert would.startswith("Would restore: ") and "(s)" not in would
+
+
+def test_errors_say_what_to_do(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    assert "choose another" in cli(tmp_path / "file" / "memory", "remember", "Likes tea", code=4).stderr
+    cli(root, "remember", "Likes cake")
+    assert "choose today or an earlier day" in cli(root, "extract", "--date", "2990-01-01").stdout
+
+
+def test_help_is_not_cut_off() -> None:
+    for group in ("queue", "keys", "link", "events"):
+        told = CliRunner().invoke(program, [group, "--help"]).stdout
+        assert not [line for line in told.splitlines()[1:] if line.endswith("...")]

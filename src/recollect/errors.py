@@ -150,4 +150,4 @@ def storage_error(error: OSError, folder: Path) -> StoreError:
         return StoreError(f"cannot read {folder}: {error.strerror}")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}")
-    return StoreError(f"cannot use {folder}: {error.strerror or error}")
+    return StoreError(f"cannot use {folder}: {error.strerror or error}. Check MEMORY_DIR (--root), or choose another")
