@@ -266,9 +266,7 @@ class Connections:
             except psycopg.OperationalError as error:
                 if not any(said in str(error) for said in _FULL):
                     reason = str(error).partition("\n")[0]
-                    told = (
-                        f"The database cannot be reached: {reason}. Check its address and that it runs, then try again"
-                    )
+                    told = f"The database cannot be reached: {reason}. Check the address, then retry"
                     raise StoreUnavailableError(told) from None
             if time.monotonic() > until:
                 raise StoreBusyError(
