@@ -155,7 +155,7 @@ def mode_lines(asker: Asker) -> list[ChatLine]:
     if mode == "incognito":
         return [ChatLine("Incognito: only you see this. I don't use it and store nothing new.", "aside")]
     if not asker.memory.config.enabled:
-        return [ChatLine("Memory is turned off for everyone: nothing new is stored.", "aside")]
+        return [ChatLine("Memory is turned off here: nothing new is stored.", "aside")]
     return [ChatLine("Paused: nothing new is stored.", "aside")] if mode == "paused" else []
 
 
