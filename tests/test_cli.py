@@ -1156,7 +1156,7 @@ def test_R7_erase_a_topic_and_everything(cli: Cli) -> None:
     receipt = cli.json("erase", "--topic", "zebras", "--yes")["receipt"]
     assert (len(receipt["ids"]), receipt["places"]["records"]) == (2, 2)
     assert len(cli.json("read")) == 1
-    assert "Erased 'me'; nothing is left." in cli("erase", "--everything", "--yes").stdout
+    assert "Erased 'me'. Only a tombstone stays" in cli("erase", "--everything", "--yes").stdout
     assert not (cli.root / "me").exists()
     cli("show", code=3)
     assert cli("users").stderr == "There are no users yet.\n"

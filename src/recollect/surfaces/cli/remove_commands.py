@@ -185,7 +185,8 @@ def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
     if not session.agreed(question, yes):
         return NO
     receipt = session.recollect.erase_user(session.user)
-    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing is left.'}"
+    left = receipt.left or "Only a tombstone stays, so that older files bring nothing back."
+    message = f"Erased {session.user!r}. {left}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
     _print_receipt(session, receipt)
     session.out.line(message)
