@@ -112,6 +112,14 @@ def test_a_dry_import_creates_nothing(root: Path, tmp_path: Path, kind: str) -> 
     assert done["written"] == would["written"]
 
 
+def test_a_dry_import_creates_nothing_in_postgres(postgres_tables: str, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# About\n\n- Likes tea\n")
+    with recollect.open(postgres_tables, files=tmp_path / "files") as app:
+        assert app.user("zed").import_(tmp_path / "a.md", dry_run=True).written == 1
+        assert not app.user("zed").exists and list(app.users()) == []
+    assert not (tmp_path / "files" / "zed").exists()
+
+
 def test_a_dry_edit_of_a_new_memory_creates_nothing(root: Path, tmp_path: Path) -> None:
     cli(root, "remember", "Likes cake")
     text = tmp_path / "new.md"
