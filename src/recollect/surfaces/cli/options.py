@@ -44,7 +44,7 @@ def name_own_option(error: InvalidInputError, parameters: Iterable[inspect.Param
     for parameter in parameters:
         shown = get_args(parameter.annotation)[-1]
         if field in (parameter.name, f"{parameter.name}s") and isinstance(shown, OptionInfo):
-            names = map(str, (shown.default, *(shown.param_decls or ())))  # the first name is where the default would be
+            names = map(str, (shown.default, *(shown.param_decls or ())))  # typer has the first as default
             return rename_field(error, next(name for name in names if name.startswith("--")).partition("/")[0])
     return error
 
