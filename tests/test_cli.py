@@ -1172,7 +1172,7 @@ def test_U3_what_to_remove_is_named_before_anything_is_asked(cli: Cli) -> None:
 def test_U3_errors_name_options_as_they_are_typed(cli: Cli) -> None:
     assert cli("remember", "x", "--valid-from", "soon", code=2).stderr.startswith("recollect: --valid-from: ")
     assert cli("remember", "x", "--tag", "a", "--tag", "", code=2).stderr == "recollect: --tag: must not be empty\n"
-    assert cli("remember", "x", "--confidence", "3", code=2).stderr.startswith("recollect: confidence: ")
+    assert cli("remember", "x", "--confidence", "3", code=2).stderr.startswith("recollect: --confidence: ")
 
 
 def test_R7_clear(cli: Cli) -> None:
