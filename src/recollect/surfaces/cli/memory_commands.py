@@ -215,7 +215,7 @@ def rebuild_command(
     files = f", {report.from_files} of them from the files" if report.from_files else ""
     restored = f"{count_each(report.restored) or 'nothing'}{files}."
     session.out.line(f"Would restore: {restored}" if dry_run else f"Restored: {restored}")
-    session.out.line("Not recovered:" if report.lost else "Nothing is lost." if dry_run else "Nothing was lost.")
+    session.out.line("Not recovered:" if report.lost else "Nothing was lost.")
     for lost in report.lost:
         session.out.line(f"  {lost}")
     if report.aside is not None and not dry_run:
