@@ -22,7 +22,7 @@ _LETTER: Final = 3
 
 _UKRAINIAN_ENDING: Final = re.compile(r"\w+(?:[аяиу]ти|тис[яь]|ння|[сц]ьк\w+|[бвдзлмнпрстф]ий)|\w{3,}(?:увати|ювати)")
 _RUSSIAN_ENDING: Final = re.compile(r"\w{2,}(?:[еа]ни[ея]|ск(?:ого|ому|ой|их|ая|ую)|[аяи]ться|[еи]шь|ая|ое|ие)")
-_NEITHER: Final = frozenset(
+_ALSO_RUSSIAN: Final = frozenset(
     """кстати кровати печати памяти нити сити пяти шести десяти девяти двадцати тридцати третий синий последний летний
     зимний верхний средний древний соседний поздний ранний крайний нижний дальний задний передний давний домашний
     утренний вечерний осенний весенний внешний внутренний лишний сегодняшний вчерашний завтрашний нынешний здешний
@@ -46,9 +46,9 @@ def cyrillic_language(text: str) -> str:
             score -= _LETTER
         elif word in _signs("uk"):
             score += 1
-        elif word in _signs("ru"):
+        elif word in _signs("ru") or word in _ALSO_RUSSIAN:
             score -= 1
-        elif _UKRAINIAN_ENDING.fullmatch(word) and word not in _NEITHER:
+        elif _UKRAINIAN_ENDING.fullmatch(word):
             score += 1
         elif _RUSSIAN_ENDING.fullmatch(word):
             score -= 1

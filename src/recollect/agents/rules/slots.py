@@ -208,7 +208,7 @@ def _fill_role(raw: str, language: Language, lower: bool) -> str | None:
     if text is None:
         return None
     head = re.split(
-        r",| (?:at|for|in|with|from|of|to|who|by|on|bei|in der|im|für|chez|à|en|dans|de|w|в|у|на|з) ", text
+        r",| (?:at|for|in|with|from|of|to|who|by|on|bei|in der|im|für|chez|à|en|dans|de|w|в|у|на|з|із|зі|из) ", text
     )[0]
     words = head.split()
     if not 1 <= len(words) <= 6:
