@@ -15,6 +15,7 @@ from typing import Any
 from recollect.agents.capture import Captured, capture
 from recollect.agents.models import Account, Model, ModelLimits, Reply, Turn
 from recollect.agents.prompts import guidance, prompt
+from recollect.agents.rules.cyrillic import cyrillic_language
 from recollect.agents.rules.questions import asked_keys, is_question
 from recollect.agents.rules.sentences import plain_punctuation, sentences
 from recollect.agents.rules.tables import union
@@ -25,7 +26,6 @@ from recollect.memory.memory import Memory
 from recollect.policy.injection import neutral, without_markup
 from recollect.records import DailyEntry, Message, new_id
 from recollect.search.tokens import count
-from recollect.text import language_of
 from recollect.tools.suite import Result, Suite
 
 _RECENT_TOKENS = 2_000
@@ -239,7 +239,7 @@ class Discussion:
         parts = [self.persona.strip(), prompt("discuss" if self._private else "discuss_group")]
         if with_tools:
             suites = (tool.suite for tool in self.tools.tools.values())
-            parts.append(guidance(suites, config.language or language_of(self.persona)))
+            parts.append(guidance(suites, config.language or cyrillic_language(self.persona)))
         if self.title:
             parts.append(f"The topic: {neutral(self.title)}")
         if self.text:
