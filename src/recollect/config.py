@@ -333,7 +333,8 @@ _WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false
 
 
 def _parse_setting(f: Field[Any], text: str) -> Any:
-    variable, kind, words = f.metadata["variable"], type(f.default), f.metadata["words"]
+    variable, words = f.metadata["variable"], f.metadata["words"]
+    kind: type[Any] = type(f.default)
     if text.lower() in words:
         return text.lower()
     try:

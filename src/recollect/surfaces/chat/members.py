@@ -19,6 +19,7 @@ from recollect.errors import StoreError
 from recollect.identity.identities import Identity
 from recollect.memory.chat_scope import CONSENT, is_group
 from recollect.memory.memory import Memory
+from recollect.store.forks import renew_after_forks
 
 LOGGER = logging.getLogger("recollect.talk")
 _MOST_MEMBERS = 20
@@ -41,6 +42,7 @@ class ChatMembers:
         self._searching = threading.Lock()
         self._searched: str | None = ""
         """The last user whose memory was searched; None when all were."""
+        renew_after_forks(self, ChatMembers._renew)
 
     def add(self, chat: str, member: Identity | str, name: str) -> None:
         """Record that somebody talks in a group."""
@@ -57,10 +59,11 @@ class ChatMembers:
         found: dict[str, Participant] = {}
         for member, name in reversed(known):
             memory = self._memory(member)
-            if memory.user_id in found or not memory.exists:
-                continue
+            here = memory.acting(chat=chat)
+            if memory.user_id in found or not memory.exists or not here.read(limit=1):
+                continue  # they erased what they said here
             shared = [memory.acting(chat=other) for other in self._shared(memory, chat)]
-            found[memory.user_id] = Participant(name, memory.acting(chat=chat), tuple(shared))
+            found[memory.user_id] = Participant(name, here, tuple(shared))
             if len(found) == _MOST_MEMBERS:
                 break
         return list(found.values())
@@ -72,6 +75,9 @@ class ChatMembers:
             return []
         found = self.participants(chat)
         return [one.name for one in found if one.name and one.memory.user_id != memory.user_id]
+
+    def _renew(self) -> None:
+        self._guard, self._searching = threading.Lock(), threading.Lock()
 
     def _memory(self, member: Identity | str) -> Memory:
         app = self._app()
@@ -118,8 +124,9 @@ class ChatMembers:
     def _find_groups(self, memory: Memory) -> None:
         try:
             for chat, name in _groups_of(memory):
+                found: dict[Identity | str, str] = {memory.user_id: name}
                 with self._guard:
-                    self._members[chat] = {memory.user_id: name} | self._members.get(chat, {})
+                    self._members[chat] = found | self._members.get(chat, {})
         except StoreError as error:
             LOGGER.warning("the groups of a user cannot be read: %s", type(error).__name__)
 
