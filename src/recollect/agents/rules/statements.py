@@ -317,7 +317,10 @@ def _learn_former(clause: _StatementClause, excerpt: str, tables: Language, mann
         if after:
             return []
         sort = sort_of("background")
-        content = capitalize_first(clause.text.split(" ", 1)[1]) if " " in clause.text else clause.text
+        first, _, rest = clause.text.partition(" ")
+        if tables.code in _VERB_SAYS_WHO and rest.lower().startswith(f"{tables.subject} "):
+            rest = f"{first} {rest.partition(' ')[2]}"  # "Раніше я жив у Києві"
+        content = capitalize_first(rest) if rest else clause.text
         return [
             replace(
                 old,
