@@ -726,7 +726,8 @@ def test_U2_R4_where_others_read_along_the_model_knows_nothing_private(app: Reco
         group.say("What is my salary?")
         Conversation(app, ANN, place="chat", model=_model(server), clock=clock).say("What is my salary?")
         public, private = server.requests
-    assert "90000" not in str(public) and list(public.tools) == []
+    assert "90000" not in str(public)
+    assert public.tools  # they are limited to the group
     assert "90000" in (private.system or "") and private.tools
 
 
