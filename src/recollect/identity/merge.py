@@ -20,7 +20,7 @@ from recollect.memory.interaction_log import store_interactions
 from recollect.memory.journal import undo_target
 from recollect.memory.tombstones import tombstone_hashes
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.transfer import StoredRecords
+from recollect.memory.transfer import StoredRecords, within_chat
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write, mask_data
 from recollect.policy.secrets import mask
@@ -154,7 +154,8 @@ class Merge:
             return self._kept(write, same, record)
         # a less certain one is known all the same: it must not become a daily note now
         sure = max(record.confidence, write.config.confidence_threshold)
-        outcome = write.remember(replace(record, confidence=sure))
+        with within_chat(write, record.chat):
+            outcome = write.remember(replace(record, confidence=sure))
         if isinstance(outcome, Written):
             if sure != record.confidence:
                 lowered = replace(outcome.record, confidence=record.confidence, updated_at=record.updated_at)
@@ -329,11 +330,8 @@ def secret_of(person: UserMemory) -> str:
 
 def _same(write: Write, stored: StoredRecords, record: Record) -> Record | None:
     """Return the same record at the same place, for kinds that the write path does not compare."""
-    if record.kind in ("observation", "episode") and write.cache.has_exactly(record):
-        found = write.tx.find(Query(kinds=(record.kind,)))
-        return next((one for one in found if one.content == record.content), None)
     known = stored.same(record)
-    same = None if known is None else write.tx.get(known)
+    same = None if known is None else write.tx.get(known.id)
     return None if same is None or (record.kind == "message" and same.session != record.session) else same
 
 

@@ -15,6 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +25,7 @@ from recollect.checks import MAX_NESTING, is_nested_deeper
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
 from recollect.memory.archive_check import check_archived, check_archived_text, check_file_line, check_unique
+from recollect.memory.chat_scope import ChatTransaction
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.mentions import texts_of, texts_of_interaction
@@ -493,10 +495,15 @@ def _import_draft(write: Write, there: StoredRecords, draft: Draft, report: Impo
         report.refused += 1
         report.skipped.append(f"{draft.where}: {ERASED}")
         return
-    if record in there:
+    if there.has_id(record) or ((same := there.same(record)) is not None and same.content == record.content):
         report.duplicates += 1
         return
-    outcome = write.remember(record)
+    if same is not None:
+        report.conflicts += 1
+        report.skipped.append(f"{draft.where}: {record.key} already has another value in working memory")
+        return
+    with within_chat(write, record.chat):
+        outcome = write.remember(record)
     if outcome.done:
         there.add(getattr(outcome, "record", record))  # as it was stored: secrets are masked
         report.written += 1
@@ -510,13 +517,23 @@ def _import_draft(write: Write, there: StoredRecords, draft: Draft, report: Impo
         report.skipped.append(f"{draft.where}: {outcome.message}")
 
 
+@contextmanager
+def within_chat(write: Write, chat: str | None) -> Iterator[None]:
+    """Compare with records of this chat only, or of no chat: the same in two chats is two records."""
+    whole, write.tx = write.tx, ChatTransaction(write.tx, (chat,))
+    try:
+        yield
+    finally:
+        write.tx = whole
+
+
 class StoredRecords:
     """The records already stored, looked up for each record of an import or a merge; each place is read once."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
         self._ids: set[str] = set()
-        self._said: dict[tuple[str, str | None], dict[Hashable, str]] = {}
+        self._said: dict[tuple[str, str | None], dict[Hashable, Record]] = {}
 
     def look_up(self, ids: Sequence[str]) -> None:
         self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
@@ -525,29 +542,26 @@ class StoredRecords:
         """Return whether the very record is stored; its id must have been looked up."""
         return record.id in self._ids
 
-    def __contains__(self, record: Record) -> bool:
+    def same(self, record: Record) -> Record | None:
+        """Return the same thing at the same place, for kinds that the write path does not compare."""
         if record.kind in ("observation", "episode"):
-            return self.has_id(record) or self._write.cache.has_exactly(record)
-        return self.has_id(record) or self.same(record) is not None
-
-    def same(self, record: Record) -> str | None:
-        """Return the id of the same thing at the same place, for other kinds that the write path does not compare."""
+            return self._write.cache.exact_copy(record)
         place = _location_key(record)
         return None if place is None else self._at(place).get(_content_identity(record))
 
     def add(self, record: Record) -> None:
         place = _location_key(record)
         if place is not None:
-            self._at(place)[_content_identity(record)] = record.id
+            self._at(place)[_content_identity(record)] = record
             if record.kind == "message" and ("message", None) in self._said:
-                self._said["message", None][_content_identity(record)] = record.id
+                self._said["message", None][_content_identity(record)] = record
 
-    def _at(self, place: tuple[str, str | None]) -> dict[Hashable, str]:
+    def _at(self, place: tuple[str, str | None]) -> dict[Hashable, Record]:
         if place not in self._said:
             kind, name = place
             query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
             found = self._write.tx.find(replace(query, newest_first=True))  # of several, the oldest is the last put
-            self._said[place] = {_content_identity(record): record.id for record in found}
+            self._said[place] = {_content_identity(record): record for record in found}
         return self._said[place]
 
 
@@ -559,5 +573,5 @@ def _location_key(record: Record) -> tuple[str, str | None] | None:
 
 def _content_identity(record: Record) -> Hashable:
     if record.kind == "scratch":
-        return record.key
-    return (record.content, record.valid_from) if record.kind == "message" else record.content
+        return record.chat, record.key
+    return record.chat, record.content, record.valid_from if record.kind == "message" else None
