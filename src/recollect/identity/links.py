@@ -36,9 +36,10 @@ from recollect.identity.link_states import (
     salt_of,
 )
 from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, secret_of, state_before, take_back
+from recollect.memory.copies import KeptCopy
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.transfer import archive_mentions, import_archive, write_archive
+from recollect.memory.transfer import import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, refusal_if_paused
@@ -72,6 +73,11 @@ class People:
     """Removes a user, if the check under their lock raises nothing."""
     config: Config
     clock: Clock
+
+
+def _check_finished(found: Sequence[Link]) -> None:
+    if any(link.state != "joined" for link in found):
+        raise UnfinishedError()
 
 
 class Identities:
@@ -293,34 +299,33 @@ class Identities:
         with self._store.write(erases=True) as view:
             self._tidy(view, self._now)
 
-    def erased(self, user_id: str, topics: Sequence[Topic] = ()) -> list[str]:
-        """Drop every copy that may hold what this user erases, or only those that mention these topics; return whose
-        they were.
+    def kept(self, user_id: str, topics: Sequence[Topic] = ()) -> list[KeptCopy]:
+        """Return every copy that may hold what this user erases, or only those that mention these topics.
 
-        Not while a memory is being joined with theirs or separated from it: some of that would come in afterwards.
+        Raises `UnfinishedError` while a memory is being joined with theirs or separated from it.
         """
-        self.check_finished(user_id)
         with self._store.read() as view:
             found = [] if view is None else copies_of(view, user_id)
-            copies = {} if view is None else {link.id: view.rows("copy", id=link.id)[0][0] for link in found}
+            if view is None or not found:
+                return []
+            _check_finished(found)
+            copies = [self._copy(view, link) for link in found]
         # read outside of the transaction: a copy is never changed, and their lock keeps new ones away
-        held = {one for one, copy in copies.items() if not topics or (copy and archive_mentions(copy, topics))}
-        if not held:
-            return []
+        return [copy for copy in copies if not topics or (copy.data and copy.mentions(topics))]
+
+    def drop(self, user_id: str, copies: Sequence[KeptCopy]) -> None:
+        """Erase these copies of memories joined with this user's. Raises `UnfinishedError` as `kept` does."""
+        held = {copy.link for copy in copies}
         with self._store.write(erases=True) as view:
             found = copies_of(view, user_id)
-            if any(link.state != "joined" for link in found):
-                raise UnfinishedError()
-            found = [link for link in found if link.id in held]
+            _check_finished(found)
             for link in found:
-                view.run("make_final", id=link.id)
-        return [str(Identity(*link.entered)) for link in found if link.entered is not None]
+                if link.id in held:
+                    view.run("make_final", id=link.id)
 
-    def check_finished(self, user_id: str) -> None:
-        """Raise `UnfinishedError` while a memory is being joined with this user's or separated from it."""
-        with self._store.read() as view:
-            if view is not None and any(link.state != "joined" for link in copies_of(view, user_id)):
-                raise UnfinishedError()
+    def _copy(self, view: View, link: Link) -> KeptCopy:
+        name = "" if link.entered is None else str(Identity(*link.entered))
+        return KeptCopy(link.id, name, view.rows("copy", id=link.id)[0][0] or b"")
 
     @property
     def erasure_pending(self) -> bool:
@@ -351,7 +356,7 @@ class Identities:
         if joins is not None:  # what they brought along is removed from where it is now
             with self._store.write() as view:
                 copies = sum(row[0] is not None for row in view.rows("copy", id=joins.id))
-                view.run("call_off", id=joins.id)
+                view.run("call_off", id=joins.id, details=json.dumps({**joins.details, "erased": True}))
             self._undo(joins.id)
         with self._store.write(erases=True) as view:
             below = links(view, "below", user_id=user_id)
@@ -526,8 +531,10 @@ class Identities:
                 self._restore(link)
                 with self._store.write(erases=True) as view:
                     view.run("set_restored", id=link.id)
+            with self._store.read() as view:
+                erased = None if view is None or not link.details.get("erased") else self._copy(view, link)
             name, survivor = str(Identity(*link.entered)), self._people.person(link.survivor)
-            done, kept = take_back(survivor, link.id, link.details, name, lambda: self._is(link.id, "restored"))
+            done, kept = take_back(survivor, link.id, link.details, name, lambda: self._is(link.id, "restored"), erased)
         except StoreBusyError as error:
             raise StoreBusyError("another process keeps writing to these memories; unlink again") from error
         with self._store.write(erases=True) as view:

@@ -14,11 +14,12 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import NotFoundError, UndoError
-from recollect.identity.erasure import carried, erased_before, keys_of, said_again
+from recollect.identity.erasure import bury_copied, carried, erased_before, keys_of, own_tombstones, said_again
+from recollect.memory.copies import KeptCopy
 from recollect.memory.erase import erase_records
-from recollect.memory.interaction_log import store_interactions
+from recollect.memory.interaction_log import erased_interactions, store_interactions
 from recollect.memory.journal import undo_target
-from recollect.memory.tombstones import tombstone_hashes
+from recollect.memory.tombstones import SEPARATED, tombstone_hashes
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.transfer import StoredRecords, within_chat
 from recollect.memory.user_memory import UserMemory
@@ -82,7 +83,7 @@ def contents(reader: Reader, run: str, now: datetime) -> Contents:
         state=reader.state(),
         records=records,
         closed={one.id: reader.versions(one.id)[:-1] for one in records if one.version > 1},
-        tombstones=reader.tombstones(),
+        tombstones=own_tombstones(reader),
         carried=carried(reader, run, now),
         recalled=reader.recalled(),
         consents=set(reader.consents()),
@@ -132,6 +133,9 @@ class Merge:
         by_hash: dict[str, list[Tombstone]] = {}
         for tombstone in self.brought.tombstones:
             by_hash.setdefault(tombstone.hash, []).append(tombstone)
+        interactions = erased_interactions(keys, by_hash, write.tx.interactions())
+        if interactions:
+            write.tx.drop_interactions(ids=sorted(interactions))
         gone = {tombstone.record_id for tombstone in self.brought.tombstones} - {one.id for one in self.brought.records}
         same = write.tx.find(Query(ids=sorted(gone), statuses=()))
         if same:
@@ -219,7 +223,8 @@ class Merge:
     def _merge_the_rest(self, write: Write) -> None:
         """Merge what is not a record and can be merged repeatedly."""
         brought, tx = self.brought, write.tx
-        store_interactions(tx, brought.interactions, write.now)
+        erased = erased_interactions(keys_of(write.state, own_tombstones(tx)), write.cache.buried, brought.interactions)
+        store_interactions(tx, [one for one in brought.interactions if one.id not in erased], write.now)
         tx.log_calls(brought.calls)
         tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
         if brought.carried:
@@ -242,12 +247,13 @@ class Merge:
 
 
 def take_back(
-    person: UserMemory, run: str, details: dict[str, Any], name: str, still: Callable[[], bool]
+    person: UserMemory, run: str, details: dict[str, Any], name: str, still: Callable[[], bool], erased: KeptCopy | None
 ) -> tuple[int, int]:
     """Undo a joining in the surviving memory, if that is ``still`` to be done; return the numbers of changes reverted
     and kept.
 
-    What came only by it is removed; what was changed again since was learned together and stays.
+    What came only by it is removed; what was changed again since was learned together and stays. With the copy of a
+    memory that is ``erased``, it is not learned again. Otherwise it may be, but an old file does not bring it back.
     """
     acting = Acting(actor=f"link:{name}", run=f"{run}-undo")
     done = kept = 0
@@ -268,11 +274,21 @@ def take_back(
             if entry.before is None and record is not None and record.status == "archived":
                 gone.append(record)
         if gone:
-            erase_records(write, person.files, gone, bury=False)
+            if erased is None:
+                write.tx.bury(tombstone for record in gone for tombstone in _separated(write, record))
+            erase_records(write, person.files, gone, bury=erased is not None)
+            write.know_tombstones()
+        if erased is not None:
+            bury_copied(write, erased.states())
         _restore_state(write, details)
         if is_first:
             write.mark("unjoin", "", reason=f"no longer joined with {name}")
     return done, kept
+
+
+def _separated(write: Write, record: Record) -> set[Tombstone]:
+    said = [record, *write.tx.versions(record.id)]
+    return {Tombstone(hash=SEPARATED + write.tombstone_hash(one), record_id=one.id, at=write.now) for one in said}
 
 
 def _ends_with(write: Write, run: str, op: str) -> bool:

@@ -14,6 +14,9 @@ from recollect.text import folded_words
 
 _ENTRIES = frozenset({"fact", "daily", "note", "observation", "episode"})
 _TEXTS = ("label", "title", "topic", "excerpt", "source")
+SEPARATED = "separated:"
+"""Begins the hash of a statement that went with another memory: an old file does not bring it back, but anybody may say
+it again."""
 _LONE_WORD = b"lone word"
 """Sets the hash of an erased one-word value apart from that of a record that is just this word."""
 _MARKS = re.compile(r"^[\s>#*+<!|-]*(?:\d+[.)]\s)?(?:\[.\]\s)?|[\s>*|-]+$")  # of lists, quotes, headings and comments

@@ -28,11 +28,9 @@ from recollect.memory.archive_check import check_archived, check_archived_text, 
 from recollect.memory.chat_scope import ChatTransaction
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
-from recollect.memory.mentions import texts_of, texts_of_interaction
 from recollect.memory.output import open_output
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
-from recollect.policy.topics import Topic, strings_in
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -64,7 +62,7 @@ _HIGHEST_RATIO = 100
 """The highest compression ratio of an archive larger than ``_SMALL``: text never exceeds it."""
 _MOST_NUMBER = 2**53
 """The highest journal number: a higher one would leave no numbers for later entries."""
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
 """The errors of a zip that is damaged, encrypted, or uses an unknown compression."""
 _ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06")
 _LONGEST_SHOWN = 200
@@ -171,7 +169,8 @@ def _entry_to_dict(entry: JournalEntry) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value not in (None, False)}
 
 
-def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
+def entry_from_dict(data: dict[str, Any]) -> JournalEntry:
+    """Return a journal entry as an archive has it."""
     values = data | {"at": from_text(data["at"])}
     for name in ("before", "after"):
         values[name] = from_dict(data[name]) if data.get(name) else None
@@ -233,7 +232,7 @@ def _is_zip(path: Path) -> bool:
         raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
 
 
-class _Archive:
+class Archive:
     """An export that is read member by member, keeping little in memory."""
 
     def __init__(self, name: str, packed: int, archive: zipfile.ZipFile) -> None:
@@ -306,7 +305,7 @@ def import_archive(
     try:
         packed = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
         with zipfile.ZipFile(source) as opened:
-            archive = _Archive(name, packed, opened)
+            archive = Archive(name, packed, opened)
             manifest = archive.document("manifest.json")
             if manifest["format"] != _FORMAT:
                 raise KeyError("format")
@@ -325,7 +324,7 @@ def import_archive(
                 )
             )
             versions = [check_file_line(check_archived(from_dict(row))) for row in archive.rows("records.jsonl")]
-            entries = [_entry_from_dict(row) for row in archive.rows("journal.jsonl")]
+            entries = [entry_from_dict(row) for row in archive.rows("journal.jsonl")]
             tombstones = [
                 check_archived(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
                 for row in archive.rows("tombstones.jsonl")
@@ -355,7 +354,7 @@ def import_archive(
         check_unique("runs.jsonl", ((run.day, run.kind) for run in runs))
     except RecollectError:
         raise
-    except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *_UNREADABLE):
+    except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *UNREADABLE):
         raise InvalidInputError("path", f"{name} is not a Recollect export, or it is damaged") from None
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
@@ -387,35 +386,6 @@ def import_archive(
         memory.files.restore(tx, files)
     memory.start_over()
     return report
-
-
-def archive_mentions(data: bytes, topics: Sequence[Topic]) -> bool:
-    """Return True if an archive mentions one of these topics anywhere, or if that cannot be told."""
-    try:
-        with zipfile.ZipFile(BytesIO(data)) as opened:
-            archive = _Archive("the archive", len(data), opened)
-            said = list(_texts_in(archive))
-            files = [text.decode("utf-8", "replace") for text in archive.files().values()]
-    except (RecollectError, LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE):
-        return True
-    headings = {line for text in files for line in text.splitlines() if line.startswith("#")}
-    return any(
-        any(map(topic.is_in, said)) or any(topic.without_lines(text, headings)[1] for text in files) for topic in topics
-    )
-
-
-def _texts_in(archive: _Archive) -> Iterator[list[str]]:
-    """Yield the texts of everything in an archive but its files, together where they belong together."""
-    for row in archive.rows("records.jsonl"):
-        yield list(texts_of(from_dict(row)))
-    for entry in map(_entry_from_dict, archive.rows("journal.jsonl")):
-        yield [entry.reason or ""]
-        yield from (list(texts_of(record)) for record in (entry.before, entry.after) if record is not None)
-    for row in archive.rows("interactions.jsonl", optional=True):
-        yield list(texts_of_interaction(interaction_log.interaction_from_dict(row)))
-    for row in archive.rows("runs.jsonl", optional=True):
-        run = interaction_log.run_from_dict(row)
-        yield [run.error or "", *strings_in(run.details)]
 
 
 def _in_use(memory: UserMemory) -> bool:

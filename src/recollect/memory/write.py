@@ -16,6 +16,7 @@ from typing import Any
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
+from recollect.memory.mentions import Copy
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
 from recollect.policy.code import looks_like_code
@@ -119,7 +120,7 @@ class Write:
         """Topics that were erased: they must also go from data kept outside the memory."""
         self.cleared = False
         """True if everything was erased: then all data kept outside must go."""
-        self.before_erasing: Callable[[], None] = lambda: None
+        self.before_erasing: Callable[[Sequence[Topic]], Sequence[Copy]] = lambda topics: ()
         self.joined_tombstones: Callable[[Record], list[Tombstone]] = lambda record: []
         """Both as in `recollect.memory.transaction.Hooks`."""
 

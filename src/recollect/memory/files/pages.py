@@ -496,7 +496,8 @@ class _MergedSave:
             )
         if self.erased:
             write.notices.append(
-                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
+                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased"
+                " or unlinked since;"
                 " they were removed again. To remember one again, use remember"
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -99,7 +100,8 @@ def remove_view(request: WebRequest) -> Response:
         run = new_id("run")
         with request.existing_memory.acting(run=run).batch() as mine:
             for name in names:
-                mine.forget(name, reason="forgotten with a topic in the console")
+                with suppress(NotFoundError):  # already forgotten, or only in the copy of a joined memory
+                    mine.forget(name, reason="forgotten with a topic in the console")
         return redirect_with_notice(request, "timeline", "forgotten", run)
     if request.form.get("sure") != "1":
         raise InvalidInputError("sure", "must be ticked, because erased records cannot be restored")
