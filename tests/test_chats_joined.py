@@ -66,6 +66,16 @@ def test_C13_an_import_lists_what_working_memory_has_already_with_another_value(
     assert mine.scratch("k") == "one"
 
 
+def test_C10_importing_the_files_of_a_memory_shows_no_chat_to_another(tmp_path: Path) -> None:
+    with recollect.open(tmp_path / "memory", clock=FrozenClock()) as opened:
+        memory = opened.user("mine")
+        _fill(memory, "family")
+        before = _shown(memory)
+        report = memory.import_(tmp_path / "memory" / "mine")
+        assert (report.written, report.duplicates) == (0, 3)
+        assert _shown(memory) == before and memory.acting(chat="work").read() == []
+
+
 @pytest.mark.parametrize("survivor", [TERMINAL, TELEGRAM])
 def test_C10_joining_moves_nothing_from_one_chat_into_another(world: World, survivor: tuple[str, str | int]) -> None:
     for who, chat in ((TERMINAL, "family"), (TELEGRAM, "work")):

@@ -16,7 +16,7 @@ from recollect.records import Refused, Written
 from recollect.surfaces.cli import remove_commands  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app
 from recollect.testing import FrozenClock
-from tests.test_identity import TELEGRAM, TERMINAL, World, refused, said
+from tests.test_identity import TELEGRAM, TERMINAL, WEB, World, refused, said
 
 DRUG = "Takes zoloftium daily"
 
@@ -171,3 +171,54 @@ def test_R7_an_old_save_does_not_bring_back_what_went_with_another_memory(folder
         folder.join(TERMINAL, TELEGRAM)
         assert {DRUG, "city: Madrid", "Likes tea"} <= said(folder.memory(TERMINAL))
     assert folder.memory(TERMINAL).verify() == []
+
+
+def test_R7_a_value_that_an_erased_user_brought_is_gone_from_the_history(world: World) -> None:
+    world.memory(TERMINAL).remember("Takes nothing", key="pill")
+    world.clock.tick(seconds=1)
+    world.memory(TELEGRAM).remember(DRUG, key="pill")
+    world.join()
+    assert said(world.memory(TERMINAL)) == {f"pill: {DRUG}"}
+    world.recollect.erase_user("telegram:12345")
+    memory = world.memory(TERMINAL)
+    assert said(memory) == {"pill: Takes nothing"} and memory.verify() == []
+    assert isinstance(_agent(memory, DRUG), Refused)
+    assert b"zoloftium" not in world.bytes()
+
+
+def test_R7_an_erased_user_is_erased_from_memories_joined_later(world: World) -> None:
+    for who, text in ((TERMINAL, "Likes tea"), (TELEGRAM, DRUG), (WEB, "Plays chess")):
+        world.memory(who).remember(text)
+    world.memory(TELEGRAM).report("read", title="Zoloftium guide")
+    world.join(TERMINAL, TELEGRAM)
+    world.join(WEB, TERMINAL)
+    assert world.recollect.erase_user("telegram:12345").places["joined copies"] == 2
+    assert said(world.memory(TERMINAL)) == {"Likes tea", "Plays chess"}
+    assert list(world.recollect.users()) == ["web:olena@example.org"]
+    assert isinstance(_agent(world.memory(WEB), DRUG), Refused)
+    assert b"oloftium" not in world.bytes()
+
+
+def test_F4_a_file_saved_at_the_old_place_of_a_joined_memory_is_merged(folder: World) -> None:
+    folder.memory(TERMINAL).remember("Likes tea")
+    theirs = folder.memory(TELEGRAM)
+    for text in (DRUG, "Plays chess", "Collects stamps"):
+        theirs.remember(text)
+    theirs.jot("Rode a bicycle")
+    page, note = _files(folder, "telegram")
+    texts = {page: page.read_text(), note: note.read_text()}
+    folder.join()
+    memory = folder.memory(TERMINAL)
+    memory.erase_topic("zoloftium")
+    memory.forget(next(record.id for record in memory.read() if record.content == "Collects stamps"))
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "- New line\n")
+    memory = folder.memory(TELEGRAM)
+    assert sorted(record.text for record in memory.read()) == sorted(
+        ["Likes tea", "Plays chess", "Rode a bicycle", "New line", "New line"]
+    )
+    assert "2 new line(s) were merged" in memory.notices()[0]
+    assert not page.exists() and list(folder.recollect.users()) == ["terminal:olena"]
+    assert folder.memory(TELEGRAM).notices() == [] and memory.verify() == []
+    assert b"zoloftium" not in folder.bytes()

@@ -17,17 +17,20 @@ from io import BytesIO
 from typing import Any
 
 from recollect.config import Config
-from recollect.errors import LinkError, StoreBusyError, StoreError
+from recollect.errors import LinkError, RecollectError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, normal
-from recollect.identity.erasure import UnfinishedError
 from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked, check_identity
+from recollect.identity.late_saves import SavedAgainError, take_in_late_saves
 from recollect.identity.link_states import (
     TRIES_MINUTES,
     begin_joining,
+    check_finished,
     copies_of,
     digest,
     home_of,
     joined_of,
+    joinings_above,
+    kept_copy,
     last_joining,
     limits,
     named,
@@ -35,7 +38,17 @@ from recollect.identity.link_states import (
     own_user,
     salt_of,
 )
-from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, secret_of, state_before, take_back
+from recollect.identity.merge import (
+    Contents,
+    Merge,
+    contents,
+    erase_brought,
+    mark_of,
+    memory_of,
+    secret_of,
+    state_before,
+    take_back,
+)
 from recollect.memory.copies import KeptCopy
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
@@ -75,11 +88,6 @@ class People:
     clock: Clock
 
 
-def _check_finished(found: Sequence[Link]) -> None:
-    if any(link.state != "joined" for link in found):
-        raise UnfinishedError()
-
-
 class Identities:
     """The identities of all users. Get it from `Recollect.identities`."""
 
@@ -97,7 +105,14 @@ class Identities:
 
     def memory(self, identity: Someone) -> Memory:
         """Return the memory of an identity."""
-        return Memory(self._people.person(self.resolve(identity)))
+        who = check_identity(identity)
+        with self._store.read() as view:
+            own, home = (str(who), str(who)) if view is None else (own_user(view, who), home_of(view, who))
+        person = self._people.person(home)
+        if own != home:
+            with suppress(SavedAgainError, RecollectError):  # the next look tries again
+                take_in_late_saves(person, self._people.person(own), self._people.remove)
+        return Memory(person)
 
     def bind(self, identity: Someone, user_id: str | int) -> None:
         """Bind an identity to one of your own users, for host applications with their own user ids."""
@@ -308,8 +323,8 @@ class Identities:
             found = [] if view is None else copies_of(view, user_id)
             if view is None or not found:
                 return []
-            _check_finished(found)
-            copies = [self._copy(view, link) for link in found]
+            check_finished(found)
+            copies = [kept_copy(view, link) for link in found]
         # read outside of the transaction: a copy is never changed, and their lock keeps new ones away
         return [copy for copy in copies if not topics or (copy.data and copy.mentions(topics))]
 
@@ -318,14 +333,10 @@ class Identities:
         held = {copy.link for copy in copies}
         with self._store.write(erases=True) as view:
             found = copies_of(view, user_id)
-            _check_finished(found)
+            check_finished(found)
             for link in found:
                 if link.id in held:
                     view.run("make_final", id=link.id)
-
-    def _copy(self, view: View, link: Link) -> KeptCopy:
-        name = "" if link.entered is None else str(Identity(*link.entered))
-        return KeptCopy(link.id, name, view.rows("copy", id=link.id)[0][0] or b"")
 
     @property
     def erasure_pending(self) -> bool:
@@ -353,7 +364,17 @@ class Identities:
             self._undo(link.id)
         with self._store.read() as view:
             joins = None if view is None else one_link(view, "joins", user_id=user_id)
-        if joins is not None:  # what they brought along is removed from where it is now
+            above = [] if view is None or joins is None else joinings_above(view, joins)
+            copy = None if view is None or joins is None else kept_copy(view, joins)
+        if joins is not None and copy is not None and above:
+            # by now, what they brought along is a part of other memories and of their copies
+            brought = joins.details.get("interactions", [])
+            erase_brought(self._people.person(above[-1].survivor), copy, brought)
+            copies = len(above)
+            with self._store.write(erases=True) as view:
+                for link in above:
+                    view.run("make_final", id=link.id)
+        elif joins is not None:  # what they brought along is removed from where it is now
             with self._store.write() as view:
                 copies = sum(row[0] is not None for row in view.rows("copy", id=joins.id))
                 view.run("call_off", id=joins.id, details=json.dumps({**joins.details, "erased": True}))
@@ -532,7 +553,7 @@ class Identities:
                 with self._store.write(erases=True) as view:
                     view.run("set_restored", id=link.id)
             with self._store.read() as view:
-                erased = None if view is None or not link.details.get("erased") else self._copy(view, link)
+                erased = None if view is None or not link.details.get("erased") else kept_copy(view, link)
             name, survivor = str(Identity(*link.entered)), self._people.person(link.survivor)
             done, kept = take_back(survivor, link.id, link.details, name, lambda: self._is(link.id, "restored"), erased)
         except StoreBusyError as error:

@@ -16,7 +16,7 @@ from typing import Any
 from recollect.errors import NotFoundError, UndoError
 from recollect.identity.erasure import bury_copied, carried, erased_before, keys_of, own_tombstones, said_again
 from recollect.memory.copies import KeptCopy
-from recollect.memory.erase import erase_records
+from recollect.memory.erase import erase_records, tombstones_of
 from recollect.memory.interaction_log import erased_interactions, store_interactions
 from recollect.memory.journal import undo_target
 from recollect.memory.tombstones import SEPARATED, tombstone_hashes
@@ -279,11 +279,55 @@ def take_back(
             erase_records(write, person.files, gone, bury=erased is not None)
             write.know_tombstones()
         if erased is not None:
+            for entry in write.tx.entries(run=run):
+                _redact(write, entry)
             bury_copied(write, erased.states())
         _restore_state(write, details)
         if is_first:
             write.mark("unjoin", "", reason=f"no longer joined with {name}")
     return done, kept
+
+
+def erase_brought(person: UserMemory, copy: KeptCopy, interactions: Sequence[str]) -> None:
+    """Erase what an erased user's memory brought into this one by way of others, as far as it is unchanged."""
+    states = copy.states()
+    said = {state.id: state.content for state in states}
+    with person.write(Acting(actor=f"link:{copy.name}"), hooks=NO_HOOKS) as write:
+        found = write.tx.find(Query(ids=sorted(said), statuses=()))
+        if gone := [record for record in found if record.content == said[record.id]]:
+            erase_records(write, person.files, gone)
+        write.tx.drop_interactions(ids=interactions)
+        bury_copied(write, states)
+
+
+def _redact(write: Write, entry: JournalEntry) -> None:
+    """Remove the value that a joining gave to a record, and that was taken back, from its history."""
+    brought, record = entry.after, write.tx.get(entry.record_id)
+    if (
+        entry.before is None
+        or brought is None
+        or record is None
+        or brought.content
+        in (
+            entry.before.content,
+            record.content,
+        )
+    ):
+        return
+
+    def rest(state: Record | None) -> Record | None:
+        return None if state is not None and state.content == brought.content else state
+
+    write.tx.bury(tombstones_of(write, brought))
+    history = [(one, rest(one.before), rest(one.after)) for one in write.tx.entries(record_id=record.id)]
+    write.tx.redact(
+        replace(one, before=before, after=after)
+        for one, before, after in history
+        if (before, after) != (one.before, one.after)
+    )
+    write.tx.drop_versions((one.id, one.version) for one in write.tx.versions(record.id)[:-1] if rest(one) is None)
+    write.erased = True
+    write.know_tombstones()
 
 
 def _separated(write: Write, record: Record) -> set[Tombstone]:

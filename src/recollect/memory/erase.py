@@ -71,10 +71,7 @@ def _tell_of_copies(write: Write, files: Files) -> None:
 def tell_of_joined(write: Write, copies: Sequence[Copy]) -> None:
     """Say which links become final, because the copies of these joined memories are erased when the write ends."""
     for copy in copies:
-        notice = (
-            f"Also erased: the copy of the memory of {copy.name} from before it was joined with this one."
-            " The link can no longer be undone."
-        )
+        notice = f"The link can no longer be undone: the copy of the memory of {copy.name} is erased too"
         if notice not in write.notices:
             write.notices.append(notice)
     if copies:

@@ -15,7 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -414,7 +414,8 @@ def _merge_drafts(
             if restoring is not None:
                 restoring()
                 write.state = replace(write.state, mode="on")
-            there = StoredRecords(write)
+            # other formats name no chats: what is known in any is known
+            there = StoredRecords(write, in_chats=report.format == "recollect")
             for start in range(0, len(drafts), _STEP):
                 if progress:
                     progress(start, len(drafts))
@@ -472,7 +473,7 @@ def _import_draft(write: Write, there: StoredRecords, draft: Draft, report: Impo
         report.conflicts += 1
         report.skipped.append(f"{draft.where}: {record.key} already has another value in working memory")
         return
-    with within_chat(write, record.chat):
+    with within_chat(write, record.chat) if there.in_chats else nullcontext():
         outcome = write.remember(record)
     if outcome.done:
         there.add(getattr(outcome, "record", record))  # as it was stored: secrets are masked
@@ -500,8 +501,10 @@ def within_chat(write: Write, chat: str | None) -> Iterator[None]:
 class StoredRecords:
     """The records already stored, looked up for each record of an import or a merge; each place is read once."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, *, in_chats: bool = True) -> None:
         self._write = write
+        self.in_chats = in_chats
+        """True if the same in two chats is two records."""
         self._ids: set[str] = set()
         self._said: dict[tuple[str, str | None], dict[Hashable, Record]] = {}
 
@@ -517,21 +520,27 @@ class StoredRecords:
         if record.kind in ("observation", "episode"):
             return self._write.cache.exact_copy(record)
         place = _location_key(record)
-        return None if place is None else self._at(place).get(_content_identity(record))
+        return None if place is None else self._at(place).get(self._identity(record))
 
     def add(self, record: Record) -> None:
         place = _location_key(record)
         if place is not None:
-            self._at(place)[_content_identity(record)] = record
+            self._at(place)[self._identity(record)] = record
             if record.kind == "message" and ("message", None) in self._said:
-                self._said["message", None][_content_identity(record)] = record
+                self._said["message", None][self._identity(record)] = record
+
+    def _identity(self, record: Record) -> Hashable:
+        chat = record.chat if self.in_chats else None
+        if record.kind == "scratch":
+            return chat, record.key
+        return chat, record.content, record.valid_from if record.kind == "message" else None
 
     def _at(self, place: tuple[str, str | None]) -> dict[Hashable, Record]:
         if place not in self._said:
             kind, name = place
             query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
             found = self._write.tx.find(replace(query, newest_first=True))  # of several, the oldest is the last put
-            self._said[place] = {_content_identity(record): record for record in found}
+            self._said[place] = {self._identity(record): record for record in found}
         return self._said[place]
 
 
@@ -539,9 +548,3 @@ def _location_key(record: Record) -> tuple[str, str | None] | None:
     if record.kind == "message":
         return record.kind, record.session
     return (record.kind, record.key) if record.kind in ("scratch", "daily") else None
-
-
-def _content_identity(record: Record) -> Hashable:
-    if record.kind == "scratch":
-        return record.chat, record.key
-    return record.chat, record.content, record.valid_from if record.kind == "message" else None

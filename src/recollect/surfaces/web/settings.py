@@ -98,9 +98,11 @@ def remove_view(request: WebRequest) -> Response:
         raise InvalidInputError("ids", f"must name 1 to {_MOST_SHOWN} records")
     if request.form.get("how") == "forget":
         run = new_id("run")
+        # of a topic, some may be forgotten already, or only be in the copy of a joined memory
+        may_lack = (NotFoundError,) if request.form.get("topic") else ()
         with request.existing_memory.acting(run=run).batch() as mine:
             for name in names:
-                with suppress(NotFoundError):  # already forgotten, or only in the copy of a joined memory
+                with suppress(*may_lack):
                     mine.forget(name, reason="forgotten with a topic in the console")
         return redirect_with_notice(request, "timeline", "forgotten", run)
     if request.form.get("sure") != "1":
