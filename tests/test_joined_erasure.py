@@ -162,7 +162,7 @@ def test_R7_an_old_save_does_not_bring_back_what_went_with_another_memory(folder
     for path, text in texts.items():
         path.write_text(text + "- New line\n")
     assert said(memory) == {"Likes tea", "Tea at five", "New line"}
-    assert sum("erased or unlinked since" in notice for notice in memory.notices()) == 2
+    assert sum("unlinked or erased since" in notice for notice in memory.notices()) == 2
     if act == "unlink":  # it was not erased: whoever says it again is heard, and it comes back with a new link
         assert isinstance(_agent(memory, DRUG), Written)
         folder.join(TELEGRAM, TERMINAL)

@@ -723,7 +723,7 @@ def test_R7_a_topic_that_only_the_copy_of_a_joined_memory_mentions_is_erased(
     app.identities.bind(own, memory.user_id)
     memory.remember("Likes tea")
     theirs = app.identities.memory(other)
-    theirs.forget(theirs.remember("Takes zoloftium daily").record.id)  # type: ignore[union-attr]
+    theirs.forget(theirs.remember("Takes zoloftium daily").record.id)  # type: ignore[attr-defined]
     app.identities.enter_code(other, app.identities.start_link(own).text)
     app.identities.confirm(other)
     app.identities.confirm(own)
