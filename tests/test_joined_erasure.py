@@ -218,7 +218,7 @@ def test_F4_a_file_saved_at_the_old_place_of_a_joined_memory_is_merged(folder: W
     assert sorted(record.text for record in memory.read()) == sorted(
         ["Likes tea", "Plays chess", "Rode a bicycle", "New line", "New line"]
     )
-    assert "2 new line(s) were merged" in memory.notices()[0]
+    assert "2 new lines merged" in memory.notices()[0]
     assert not page.exists() and list(folder.recollect.users()) == ["terminal:olena"]
     assert folder.memory(TELEGRAM).notices() == [] and memory.verify() == []
     assert b"zoloftium" not in folder.bytes()

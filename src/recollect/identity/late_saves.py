@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
 
+from recollect.counts import pluralize
 from recollect.memory.importers import read_drafts
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting
@@ -41,8 +42,8 @@ def take_in_late_saves(
         new = [record for record in new if not write.was_erased(replace(record, created_at=_LONG_AGO))]
         merged = sum(write.remember(replace(record, source=USER_EDIT)).done for record in new)
         write.notices.append(
-            f"A file of {name}, which is joined with this memory, was saved at its old place. {merged} new line(s) were"
-            " merged, and the file was removed"
+            f"A file of {name}, which is joined with this memory, was saved at its old place."
+            f" {pluralize(merged, 'new line')} merged, and the file was removed"
         )
     person.notices += write.notices
 
