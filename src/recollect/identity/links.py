@@ -330,12 +330,11 @@ class Identities:
 
     def drop(self, user_id: str, copies: Sequence[KeptCopy]) -> None:
         """Erase these copies of memories joined with this user's. Raises `UnfinishedError` as `kept` does."""
-        held = {copy.link for copy in copies}
         with self._store.write(erases=True) as view:
             found = copies_of(view, user_id)
             check_finished(found)
             for link in found:
-                if link.id in held:
+                if any(copy.link == link.id for copy in copies):
                     view.run("make_final", id=link.id)
 
     @property
