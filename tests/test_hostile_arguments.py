@@ -392,3 +392,17 @@ def test_a_record_gets_no_category_of_another_kind(app: Recollect) -> None:
     assert memory.update("drink", category="preference").done
     assert memory.update(observation.id, category="lesson").done
     assert memory.verify() == []
+
+
+def test_progress_that_cannot_be_called_is_refused(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app:
+        memory = app.user("u1")
+        memory.remember("Likes tea")
+        for verb in (
+            memory.verify,
+            memory.embed,
+            lambda progress: memory.export(tmp_path / "x.zip", progress=progress),
+        ):
+            with pytest.raises(InvalidInputError, match="progress"):
+                verb(progress="x")  # type: ignore[operator]
+        assert not (tmp_path / "x.zip").exists()
