@@ -10,7 +10,7 @@ from recollect.memory.mentions import Mentions, find_mentions, records_mentionin
 from recollect.memory.tombstones import burial_hashes
 from recollect.memory.write import Change, Write
 from recollect.memory.write_cache import forget_statements
-from recollect.records import Erased, JournalEntry, Receipt, Record
+from recollect.records import Erased, Interaction, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
 
 __all__ = ["erase_everything", "erase_records", "erase_topic", "records_mentioning"]
@@ -96,10 +96,7 @@ def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, in
     places = dict(erase_records(write, files, found.records).receipt.places)
     gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
     tx.bury(tombstone for one in [*gone, *found.versions] for tombstone in _tombstones_of(write, one))
-    tx.bury(
-        Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
-        for one in found.interactions
-    )
+    _bury_interactions(write, found.interactions)
     write.know_tombstones()
     tx.redact(found.entries)
     for run in found.runs:
@@ -119,6 +116,7 @@ def erase_everything(write: Write, files: Files) -> Erased:
     The ledger stays: it is the operator's account of what was spent and contains no content.
     """
     write.before_erasing()
+    _bury_interactions(write, write.tx.interactions())
     told = {"interactions": write.tx.drop_interactions(), "runs": write.tx.drop_runs()}
     beside = {"tool calls": write.tx.drop_calls(), **told, "consents": 0}
     for name in write.tx.consents():
@@ -127,6 +125,8 @@ def erase_everything(write: Write, files: Files) -> Erased:
     write.cleared = True
     files.take_over_daily(write)  # what a person has just written there is erased too, and recognised later
     outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
+    if not outcome.receipt.ids and any(beside.values()):
+        write.mark("erase", "")  # the journal tells that the memory is in use: an import merges, and sees tombstones
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: amount for place, amount in beside.items() if amount})
     number = len(outcome.receipt.ids)
@@ -134,6 +134,12 @@ def erase_everything(write: Write, files: Files) -> Erased:
         message=f"Cleared: {number:,} {'record' if number == 1 else 'records'} erased.",
         receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),
     )
+
+
+def _bury_interactions(write: Write, interactions: Iterable[Interaction]) -> None:
+    """Leave tombstones of interactions: neither an import nor a report of the same id brings them back."""
+    hashes = (interaction_hash(write.state.secret, one.id) for one in interactions)
+    write.tx.bury([Tombstone(hash=hash, record_id="", at=write.now) for hash in hashes])
 
 
 def _tombstones(write: Write, record: Record) -> set[Tombstone]:

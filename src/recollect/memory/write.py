@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache
 from typing import Any
 
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
+from recollect.memory.refusals import refusal_of_code, refusal_of_secret, refusal_of_secret_name
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
-from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
 from recollect.policy.retention import check_kept, daily_expiry
-from recollect.policy.secrets import find_secrets, mask
+from recollect.policy.secrets import mask
 from recollect.policy.topics import Topic
 from recollect.records import (
     PENDING,
@@ -401,7 +400,7 @@ class Write:
         beside = _side_text(record)
         if refused := refusal_of_secret(f"{text}\n{beside}" if beside else text):
             return refused
-        if record.session and (refused := _refusal_of_secret_name(record.session)):
+        if record.session and (refused := refusal_of_secret_name(record.session)):
             return refused
         if record.kind in _PROSE and (
             refused := refusal_of_code(text) or (refusal_of_code(record.content) if record.key else None)
@@ -422,6 +421,11 @@ class Write:
         if self.acting.is_person or not self.cache.buried:
             return False
         return not self.cache.buried.isdisjoint(text_hashes(lines_of(text), self.state.secret))
+
+    def has_just_erased(self, text: str) -> bool:
+        """Return True if this write erased this statement, or one that is a line of the text."""
+        hashes = [one for one in text_hashes(lines_of(text), self.state.secret) if one in self.cache.buried]
+        return any(tombstone.at >= self.now for tombstone in self.tx.tombstones(hashes)) if hashes else False
 
     def _is_erased(self, record: Record, known: Sequence[Record]) -> bool:
         """Return True if the person had this erased, and it is not they who say it again."""
@@ -527,38 +531,6 @@ def refusal_if_paused(mode: str, config: Config) -> Refused | None:
     if mode == "paused" or not config.enabled:
         return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
     return None
-
-
-def refusal_of_secret(text: str) -> Refused | None:
-    """Return the refusal of a text that holds a secret, without repeating the secret."""
-    secrets = find_secrets(text)
-    if not secrets:
-        return None
-    found = f"Not stored: it seems to contain a secret ({secrets[0].kind}). Leave the secret out and try again."
-    return Refused(reason="secret", message=found)
-
-
-@lru_cache(maxsize=256)
-def _refusal_of_secret_name(session: str) -> Refused | None:
-    """Return the refusal of a session whose name holds a secret. Numbers, which may look like a card's, are allowed."""
-    kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
-    if not kinds:
-        return None
-    told = f"Not stored: the name of the session seems to contain a secret ({kinds[0]}). Choose another name."
-    return Refused(reason="secret", message=told)
-
-
-def mask_session(session: str | None) -> str | None:
-    """Return the name of a session with secrets masked, for logs, which are not refused."""
-    return mask(session) if session and _refusal_of_secret_name(session) else session
-
-
-def refusal_of_code(text: str) -> Refused | None:
-    """Return the refusal of a text that is code."""
-    code = looks_like_code(text)
-    if not code:
-        return None
-    return Refused(reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember.")
 
 
 def section_of_day(fact: Record) -> str:
