@@ -593,7 +593,7 @@ def test_U1_memory_that_is_off_for_everybody_still_talks(tmp_path: Path, clock: 
     with recollect.open(tmp_path, clock=clock, enabled=False) as app:
         talk = Conversation(app, ANN, place="chat", clock=clock)
         assert "nothing about that" in _text(talk.say("Who am I?"))
-        assert "paused" in _text(talk.say("Remember that I like tea")).lower()
+        assert "turned off for everyone" in _text(talk.say("Remember that I like tea"))
         assert "nothing was learned" in _text(talk.end())
 
 

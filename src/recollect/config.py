@@ -250,6 +250,9 @@ class Config:
         return changes
 
 
+TURNED_OFF = "memory is turned off for everyone (MEMORY_ENABLED); the operator can turn it on"
+"""The reason why nothing is stored if `Config.enabled` is False."""
+
 _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "True or False"),
     int: ((int,), "a whole number"),

@@ -36,6 +36,7 @@ _LONGEST_NAME = 20
 _OFF = {
     "on": "I cannot store this right now.",
     "paused": "Memory is paused, so I am not storing this.",
+    "off": "Memory is turned off for everyone, so I am not storing this. The operator can turn it on.",
     "incognito": "This is incognito, so I am not storing it.",
 }
 _FROM_EARLIER = 6
@@ -47,6 +48,8 @@ RECALLED = "What I remember about that:"
 """The first line of an answer that only quotes memory."""
 SAID = "You told me:"
 """The first line of an answer that quotes what the person said."""
+PASSED_ON = "You forwarded or quoted this; they are not your words:"
+"""The first line of an answer that quotes what somebody else said."""
 _LONGEST_QUOTE = 300
 _NOT_PRIVATE = "Others read along, so nothing that is remembered of this person is told to you here."
 _NOTHING_HERE = "I have nothing about that from this group. If I know it from elsewhere, I will tell it to you alone."
@@ -295,15 +298,23 @@ class Discussion:
         if lines := [f"- {neutral(one.text)}" for one in (told or found)[:3]]:
             return "\n".join([RECALLED, *lines])
         if asks:
-            if lines := self._quotes(heard):
-                return "\n".join([SAID, *lines])
+            for lead, own in ((SAID, True), (PASSED_ON, False)):
+                if lines := self._quotes(heard, own=own):
+                    return "\n".join([lead, *lines])
             return "I have nothing about that in memory." if self._private else _NOTHING_HERE
         if union("greeting", r"^\W*", rf"\b.{{0,{_LONGEST_NAME}}}$").match(plain_punctuation(heard.text)):
             return "Hello! Tell me something, or ask what I remember."
-        return _OFF[self.memory.mode] if heard.message is None else "Noted."
+        if heard.message is not None:
+            return "Noted."
+        mode = self.memory.mode
+        is_off = mode == "paused" and not self.memory.config.enabled
+        return _OFF["off" if is_off else mode]
 
-    def _quotes(self, heard: ReceivedMessage) -> list[str]:
-        """Return what the person said earlier that may answer a question; what they asked themselves does not."""
+    def _quotes(self, heard: ReceivedMessage, *, own: bool) -> list[str]:
+        """Return what the person said earlier that may answer a question, in their ``own`` words or in those of others.
+
+        What they asked themselves does not answer it.
+        """
         hits = self.memory.search(heard.text, limit=10, kinds=("message",), min_score=0.05)
         said = [hit.record for hit in hits if hit.words]
         told = [
@@ -311,6 +322,7 @@ class Discussion:
             for one in said
             if isinstance(one, Message)
             and one.role == "user"
+            and one.trusted == own
             and not is_question(one.content)
             and "?" not in one.content
         ]

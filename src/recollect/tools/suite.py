@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from recollect import checks as check
+from recollect.config import TURNED_OFF
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
 from recollect.memory.chat_scope import group_chat
@@ -331,7 +332,8 @@ class Suite:
                 return ToolAnswer(f"not done: {why}", "budget"), "limited"
             mode = memory.mode
             if mode == "incognito" or (mode == "paused" and not tool.reads(values)):
-                return ToolAnswer(_PAUSED[mode], f"refused:{mode}"), "refused"
+                told = _PAUSED[mode] if mode == "incognito" or memory.config.enabled else f"Not done: {TURNED_OFF}."
+                return ToolAnswer(told, f"refused:{mode}"), "refused"
             here = memory.acting(f"tool:{tool.name}", agent=self.agent, session=self.session, call=asked.call)
             here = here._unless(asked.may_be_done)
             scope = Scope(memory=here, tool=tool.name, session=self.session, people=tuple(self._people))

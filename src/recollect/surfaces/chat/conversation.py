@@ -428,7 +428,9 @@ class Conversation:
         memory = self.memory
         mode = memory.mode
         state = []
-        if mode == "paused":
+        if mode == "paused" and not memory.config.enabled:
+            state.append(ChatLine("Memory is turned off for everyone: I use what I know and store nothing.", "aside"))
+        elif mode == "paused":
             state.append(ChatLine("Memory is paused: I use what I know and store nothing. /memory resume", "aside"))
         elif mode == "incognito":
             state.append(ChatLine("Incognito: I use no memory and store nothing. /memory resume", "aside"))
