@@ -196,7 +196,7 @@ def test_R7_symbols_and_markup_do_not_hide_an_erased_statement(app: recollect.Re
     memory = app.user(USER)
     store_and_erase(memory)
     for write in (memory.remember, memory.note, lambda text, source: memory.episode("x", text, source=source)):
-        outcome = write(said, source="discussion:1")  # type: ignore[operator]
+        outcome = write(said, source="discussion:1")
         assert isinstance(outcome, Refused) and outcome.reason == "erased", said
     assert memory.remember(said).done  # the person may
 

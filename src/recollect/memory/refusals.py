@@ -8,6 +8,8 @@ from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import Refused
 
+_SHORT_LABEL = 12
+
 
 def refusal_of_secret(text: str) -> Refused | None:
     """Return the refusal of a text that holds a secret, without repeating the secret."""
@@ -39,3 +41,8 @@ def refusal_of_code(text: str) -> Refused | None:
     if not code:
         return None
     return Refused(reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember.")
+
+
+def mask_label(text: str) -> str:
+    """Return a source or a reason without secrets; most are too short to hold one."""
+    return mask(text) if len(text) > _SHORT_LABEL else text

@@ -15,7 +15,7 @@ from typing import Any
 from recollect.config import TURNED_OFF, Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
-from recollect.memory.refusals import refusal_of_code, refusal_of_secret, refusal_of_secret_name
+from recollect.memory.refusals import mask_label, refusal_of_code, refusal_of_secret, refusal_of_secret_name
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
@@ -44,7 +44,6 @@ from recollect.records import (
 from recollect.store.contract import Query, Tombstone, Transaction
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
-_SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
@@ -326,7 +325,7 @@ class Write:
             record_id=after.id,
             before=before,
             after=after,
-            reason=None if reason is None or self._repeats_erased(reason) else _mask_label(reason),
+            reason=None if reason is None or self._repeats_erased(reason) else mask_label(reason),
             source=after.source,
             run=run or self.acting.run,
             call=self.acting.call,
@@ -342,7 +341,7 @@ class Write:
             actor=self.acting.actor,
             op=op,
             record_id=record_id,
-            reason=None if reason is None else _mask_label(reason),
+            reason=None if reason is None else mask_label(reason),
             run=self.acting.run,
             call=self.acting.call,
         )
@@ -371,6 +370,10 @@ class Write:
             hashes += tombstone_hashes(record, secret)
         return [one for one in hashes if one in self.cache.buried]
 
+    def had(self, record: Record) -> bool:
+        """Return True if a record was stored before this write."""
+        return all(change.after is None or change.after.id != record.id or change.before for change in self.changes)
+
     def know_tombstones(self) -> None:
         """Recognise from now on what this write has erased. Call it after storing the tombstones."""
         self.cache.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
@@ -383,7 +386,7 @@ class Write:
             changes["content"] = cleaned
         if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
             changes["excerpt"] = cleaned
-        if (cleaned := _mask_label(record.source)) != record.source:
+        if (cleaned := mask_label(record.source)) != record.source:
             changes["source"] = cleaned
         if record.metadata and (hidden := mask_data(record.metadata)) != record.metadata:
             changes["metadata"] = hidden
@@ -580,11 +583,6 @@ def _conflict_message(known: Fact) -> str:
 
 def _side_text(record: Record) -> str:
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
-
-
-def _mask_label(text: str) -> str:
-    """Return a source or a reason without secrets; most are too short to hold one."""
-    return mask(text) if len(text) > _SHORT_LABEL else text
 
 
 def mask_data(value: Any) -> Any:
