@@ -466,6 +466,8 @@ class Recollect:
 
             with self.queue() as queue:
                 removed["jobs"] = queue.erase_jobs(must_go)
+                if removed["jobs"] and queue.pending:
+                    write.add_pending()
         return {place: number for place, number in removed.items() if number}
 
     def _lines_of(self, name: str) -> Callable[[Job], bool]:
