@@ -58,9 +58,9 @@ class Copies(Protocol):
         ...
 
 
-Elsewhere = Callable[[Sequence[Topic], bool], dict[str, int]]
-"""Removes data kept outside of a memory after an erasure, by topic or, if the flag is set, all of it; returns the
-amounts by place.
+Elsewhere = Callable[[Write], dict[str, int]]
+"""Removes data kept outside of a memory after an erasure of records, of topics or of everything; returns the amounts
+by place.
 """
 
 
@@ -93,7 +93,7 @@ class ErasureHooks:
         elif write.topics:  # not found here, but the copies hold more than what was merged
             self._erase_copies(write, write.topics)
         if write.has_buried or write.topics:
-            for place, number in self._elsewhere(write.topics, write.cleared).items():
+            for place, number in self._elsewhere(write).items():
                 write.places[place] = write.places.get(place, 0) + number
 
     def after_commit(self, acting: Acting) -> None:

@@ -142,6 +142,8 @@ def erase_everything(write: Write, files: Files) -> Erased:
     write.cleared = True
     files.take_over_daily(write)  # what a person has just written there is erased too, and recognised later
     outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
+    if not outcome.receipt.ids and any(beside.values()):
+        write.mark("erase", "")  # the journal tells that the memory is in use: an import merges, and sees tombstones
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: amount for place, amount in beside.items() if amount})
     return Erased(
@@ -151,8 +153,9 @@ def erase_everything(write: Write, files: Files) -> Erased:
 
 
 def _bury_interactions(write: Write, interactions: Iterable[Interaction]) -> None:
-    secret = write.state.secret
-    write.tx.bury(Tombstone(hash=interaction_hash(secret, one.id), record_id="", at=write.now) for one in interactions)
+    """Leave tombstones of interactions: neither an import nor a report of the same id brings them back."""
+    hashes = (interaction_hash(write.state.secret, one.id) for one in interactions)
+    write.tx.bury([Tombstone(hash=hash, record_id="", at=write.now) for hash in hashes])
 
 
 def _tombstones(write: Write, record: Record) -> set[Tombstone]:

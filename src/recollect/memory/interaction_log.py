@@ -17,7 +17,8 @@ from recollect import checks as check
 from recollect import fields
 from recollect.errors import InvalidInputError
 from recollect.memory.journal import Progress
-from recollect.memory.write import mask_data, mask_session
+from recollect.memory.refusals import mask_session
+from recollect.memory.write import mask_data
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import INTERACTION_KINDS, ExtractionRun, Interaction, Reported, new_id
 from recollect.store.contract import Transaction
@@ -93,6 +94,9 @@ def _interaction_of(event: object, now: datetime, in_session: str | None) -> Int
     return parse_interaction(**({"kind": None} | dict(event)), now=now, in_session=in_session)
 
 
+ERASED_REPORT = "Not stored: the person had this erased."
+
+
 def store_interactions(
     tx: Transaction, drafts: list[Interaction], now: datetime, progress: Progress | None = None
 ) -> list[Reported]:
@@ -109,8 +113,7 @@ def store_interactions(
         for draft in part:
             one = replace(draft, reported_at=reported_at)
             if one.id in erased and one.id not in known:
-                message = "Not stored: the person had this erased."
-                outcomes.append(Reported(message=message, interaction=one, fresh=False))
+                outcomes.append(Reported(message=ERASED_REPORT, interaction=one, fresh=False))
                 continue
             first = known.setdefault(one.id, one)
             if first is one:

@@ -395,7 +395,10 @@ class Memory(ReportVerbs):
 
     @verb(scope="write", batch=True)
     def undo(self, target: fields.EntryOrRun | None = None) -> Undone:
-        """Undo a journal entry by number, a run by id, or the last change."""
+        """Undo a journal entry by number, a run by id, or the last change of a record.
+
+        Messages, working memory, settings and links are not meant by the last change.
+        """
         with self._writing() as write:
             outcome = undo_target(write, last_target(write.tx) if target is None else target)
         return self._told(outcome, write)

@@ -463,9 +463,11 @@ def _merge_interactions(
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:
-                report.interactions = sum(
-                    outcome.fresh for outcome in interaction_log.store_interactions(tx, interactions, memory.clock())
-                )
+                outcomes = interaction_log.store_interactions(tx, interactions, memory.clock())
+                report.interactions = sum(outcome.fresh for outcome in outcomes)
+                erased = [one for one in outcomes if one.message == interaction_log.ERASED_REPORT]
+                report.refused += len(erased)
+                report.skipped += [f"interactions: {one.message}" for one in erased]
             if dry_run:
                 raise _DryRunEndError
     except _DryRunEndError:
