@@ -217,7 +217,8 @@ class ContextContract:
         for number in range(40):
             memory.note(f"Zeppelin {number} landed")
         block = memory.context("zeppelin", max_tokens=1000)
-        assert count(core_of(block)) <= 500 and len(sections(block)[RELEVANT]) == 10
+        assert count(core_of(block)) <= 500 and len(sections(block)[RELEVANT]) > 20
+        assert 900 <= count(block) <= 1000
         assert set(sections(memory.context("fact number 31", max_tokens=1000))) == {CORE, RELEVANT}
 
     def test_S7_a_bad_budget_is_refused(self, memory: Memory) -> None:

@@ -354,6 +354,8 @@ class Hit:
     """The words of the query that the record contains, exactly or approximately."""
     signals: dict[str, float] = field(default_factory=dict)
     passage: str = ""
+    earlier: str = ""
+    """What the record said before an update, if only that matches the query."""
 
     @property
     def why(self) -> str:
@@ -373,6 +375,8 @@ _PHRASES = {
     "when": "it tells when",
     "latest": "recent",
     "importance": "important",
+    "listed": "everything was asked for",
+    "earlier": "what it said before",
 }
 """The reasons that a hit shows for its signals. Other signals are only in ``signals``."""
 
