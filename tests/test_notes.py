@@ -39,7 +39,9 @@ def test_T2_the_round_trip_of_the_seed(call: Caller) -> None:
     assert 0 < found[0]["score"] <= 1
     assert call("memory_update", note_id=note, content="User prefers the name SG")["note_id"] == note
     assert [hit["text"] for hit in call("memory_search", query="name")] == ["User prefers the name SG"]
-    assert call("memory_search", query="Shantanu") == []
+    (earlier,) = call("memory_search", query="Shantanu")
+    assert (earlier["note_id"], earlier["text"]) == (note, "User prefers the name SG")
+    assert earlier["earlier"] == "User's name is Shantanu"
     assert call("memory_delete", note_id=note)["status"] == "success"
     assert call("memory_search", query="name") == []
 

@@ -344,7 +344,7 @@ class Hit:
     """A record that a search found, and why.
 
     ``raw_score`` is the sum of the ``signals``, in units of BM25; with word matches only, it is plain BM25. ``score``
-    is the same from 0 to 1. ``passage`` is the part of a long text that matched.
+    is the same from 0 to 1. ``passage`` is the part of a long text that matched, ``earlier`` a former text that did.
     """
 
     record: Record
@@ -355,7 +355,6 @@ class Hit:
     signals: dict[str, float] = field(default_factory=dict)
     passage: str = ""
     earlier: str = ""
-    """What the record said before an update, if only that matches the query."""
 
     @property
     def why(self) -> str:
@@ -375,7 +374,6 @@ _PHRASES = {
     "when": "it tells when",
     "latest": "recent",
     "importance": "important",
-    "listed": "everything was asked for",
     "earlier": "what it said before",
 }
 """The reasons that a hit shows for its signals. Other signals are only in ``signals``."""

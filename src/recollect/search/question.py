@@ -39,7 +39,7 @@ _SAID_BY_YOU = (
 )
 _LATEST = r"\b(?:latest|newest|most recent(?:ly)?|last time|current(?:ly)?|right now|these days|nowadays|up to date)\b"
 _KIND_OF = r"\b(kind|type|sort)s? of\b"
-_compiled = lru_cache(maxsize=8)(re.compile)
+_compiled = lru_cache(maxsize=12)(re.compile)
 
 _MOST_BROAD = 14
 # A question of such words only, with one of the second table, asks for everything there is.
@@ -99,6 +99,22 @@ def asks_for_everything(text: str) -> bool:
     found = [fold(word) for word in re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text.replace("’", "'"))]
     allowed, everything = _broad_words()
     return 0 < len(found) <= _MOST_BROAD and allowed.issuperset(found) and not everything.isdisjoint(found)
+
+
+_BEFORE = (
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|earlier|originally|used to|in the past|back then|at first|no longer"
+    r"|раніше|колись|до того|до цього|перед тим|попередн\w+|колишн\w+|раньше|прежде|до этого"
+    r"|когда-то|бывш\w+|предыдущ\w+"
+    r"|fruher\w*|vorher\w*|zuvor|damals|ehemalig\w*|avant|auparavant|autrefois|ancien(?:ne)?|precedent\w*"
+    r"|antes|anteriormente|anterior|antiguamente|antigamente|prima|precedente\w*|una volta"
+    r"|wczesniej|przedtem|dawniej|poprzedni\w*|vroeger|eerder|voorheen|vorige)\b"
+    r"|以前|之前|从前|從前|原来|原來|曾经|曾經|前は|昔|예전|이전|전에는?"
+)
+
+
+def asks_for_the_past(text: str) -> bool:
+    """Return True for a question about what held before: "where did they live before?"."""
+    return len(text) <= 500 and _compiled(_BEFORE).search(fold(text)) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
