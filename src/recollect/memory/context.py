@@ -50,6 +50,7 @@ _USUAL_ENTRY = 60  # tokens reserved for each other memory when the core takes m
 _RELEVANT_SHARE = 2 / 3  # of what the core leaves, while there is recent activity
 _SPARE = 20  # hits fetched beyond those that fit, because the core may already show some of them
 _LEAST_ENTRY = 12  # tokens: the length of a date and a word
+_USUAL_HIT = 30  # tokens of a line with its date and kind
 _FEW = 30  # hits among which vectors are compared
 _REPORTED = ("reaction", "read", "save")
 _LONGEST_TOKEN = 16  # characters
@@ -130,11 +131,17 @@ def build_context(
     relevant = _ContextSection("Relevant Past Context", ())
     if topic.strip() and left > 0:
         where = Filter(kinds=kinds, alive_at=memory.clock())
-        most = min(left // _LEAST_ENTRY + min(len(shown), _SPARE) + 1, MOST_RELEVANT)
-        hits = search_records(memory, reader, topic, where, most, asked=asked, now=now, within=within)
-        found = _above_floor(hits, *_called_for(memory, reader, topic, moment, within))
-        fitting = (_hit_line(hit) for hit in found if _may_fit(hit.passage, left))
-        new = [entry for entry in fitting if entry.record_id not in shown and entry.said not in shown]
+        needed = _called_for(memory, reader, topic, moment, within)
+        most = left // _USUAL_HIT + min(len(shown), _SPARE) + 1
+        while True:
+            hits = search_records(memory, reader, topic, where, most, asked=asked, now=now, within=within)
+            kept = _above_floor(hits, *needed)
+            fitting = (_hit_line(hit) for hit in kept if _may_fit(hit.passage, left))
+            new = [entry for entry in fitting if entry.record_id not in shown and entry.said not in shown]
+            weaker = len(kept) < len(hits) or len(hits) < most  # than required, all that follow
+            if weaker or most >= MOST_RELEVANT or sum(entry.cost for entry in new) >= left:
+                break
+            most *= 4  # they are short: there is room for more
         relevant = _ContextSection(relevant.heading, new)
     share = int(left * _RELEVANT_SHARE) if recent.entries else left
     left -= share - relevant.take(share, shown)
