@@ -151,15 +151,17 @@ def calibrate(corpora: dict[str, list[str]]) -> dict[str, Any]:
     """Return the tables that predict the beginnings of tokens best: least squares, one table after the other."""
     columns: list[list[float]] = [[], [], [], [], [], []]
     names = list(corpora)
-    for number, (name, texts) in enumerate(corpora.items()):
+    for place, (name, texts) in enumerate(corpora.items()):
         most = ENGLISH if name == "en" else MORE if name in MANY_WRITERS else USUAL
         chosen = list(beginning(texts, most))
         words = Counter(piece for text in chosen for kind, piece in pieces(text) if kind == "word")
-        weight = min(6.0, max(1.0, 40_000 / sum(map(len, chosen))))
+        share = min(6.0, max(1.0, 40_000 / sum(map(len, chosen))))
         for word, times in words.items():
-            for (letter, pair, window), begins in zip(looked_up(word, PAIRS, WINDOWS), token_starts(word), strict=True):
-                block = bisect.bisect(BLOCKS, ord(letter))
-                for column, value in zip(columns, (block, pair, window, begins, times * weight, number), strict=True):
+            for (letter, at_pair, at_window), starts in zip(
+                looked_up(word, PAIRS, WINDOWS), token_starts(word), strict=True
+            ):
+                row = (bisect.bisect(BLOCKS, ord(letter)), at_pair, at_window, starts, times * share, place)
+                for column, value in zip(columns, row, strict=True):
                     column.append(value)
     block, pair, window, number = (np.array(columns[n], dtype=np.intp) for n in (0, 1, 2, 5))
     begins, weight = (np.array(columns[n], dtype=np.float32) for n in (3, 4))

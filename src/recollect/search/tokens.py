@@ -113,8 +113,11 @@ class Tables(NamedTuple):
 @lru_cache(maxsize=1)
 def _tables() -> Tables:
     data = json.loads(Path(__file__).with_name("tokens.json").read_text(encoding="utf-8"))
-    packed = [zlib.decompress(base64.b85decode(data[name])) for name in ("pairs", "windows", "leanings")]
-    return Tables(tuple(data["blocks"]), tuple(data["rates"]), *packed, data["leaning_weight"])
+    pairs, windows, leanings = (
+        zlib.decompress(base64.b85decode(data[name])) for name in ("pairs", "windows", "leanings")
+    )
+    blocks, rates, weight = tuple(data["blocks"]), tuple(data["rates"]), data["leaning_weight"]
+    return Tables(blocks, rates, pairs, windows, leanings, weight)
 
 
 def _line_cost(line: str) -> float:

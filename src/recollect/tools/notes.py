@@ -5,6 +5,7 @@ One of four dialects over the same memory; a ``note_id`` may be the id of any re
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from recollect.errors import NotFoundError
@@ -57,8 +58,11 @@ def _search_notes(memory: Memory, query: str, limit: int, tag: str | None) -> li
 
 
 def _category_tag(category: str | None) -> str | None:
-    """Return the tag that a category is stored as: models do not always write it alike."""
-    return " ".join(category.split()).casefold() or None if category else None
+    """Return the tag that a category is stored as: models do not always write it alike.
+
+    Lines stay lines, because an erased statement is recognised by them.
+    """
+    return re.sub(" +", " ", category.strip()).casefold() or None if category else None
 
 
 def _merge_hits(hits: list[Hit]) -> list[Hit]:
