@@ -13,7 +13,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
 
-from recollect.config import Config
+from recollect.config import TURNED_OFF, Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
@@ -524,7 +524,9 @@ def refusal_if_paused(mode: str, config: Config) -> Refused | None:
     """Return the refusal of anything to be stored while memory is off, or None while it is on."""
     if mode == "incognito":
         return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-    if mode == "paused" or not config.enabled:
+    if not config.enabled:
+        return Refused(reason="paused", message=f"Not stored: {TURNED_OFF}.")
+    if mode == "paused":
         return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
     return None
 
