@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import date, time
 from functools import partial
 
 from pal import HNPal, PalConversation
 
+from recollect import RecollectError
 from recollect.surfaces.telegram import Bot, Post
 
+LOGGER = logging.getLogger("hn_pal")
 MORNING = time(7, 30)
 """When the digest is sent, in UTC."""
 _CHECK_SECONDS = 60.0
@@ -42,14 +45,19 @@ class PalBot:
         """Send today's digest to every reader who has not got it; return how many posts were sent."""
         sent = 0
         for person in self._readers():
-            memory = self._pal.app.identities.memory(("telegram", str(person)))
-            today = self._pal.clock().date()
-            if self._sent.get(person) == today or memory.interactions(kinds=["delivery"], since=str(today), limit=1):
-                continue
-            for post in self._pal.digest(memory):
-                about = Post(id=post.id, title=post.title, text=post.text, topics=post.topics)
-                sent += self.bot.deliver(person, about)
-            self._sent[person] = today  # deliveries are reported only when they arrive, and not of paused readers
+            try:
+                sent += self._deliver_digest(person)
+            except (RecollectError, OSError) as error:  # this reader's turn comes again in a minute
+                LOGGER.warning("a reader got no digest yet: %s", type(error).__name__)
+        return sent
+
+    def _deliver_digest(self, person: int) -> int:
+        memory, today = self._pal.app.identities.memory(("telegram", person)), self._pal.clock().date()
+        if self._sent.get(person) == today or memory.interactions(kinds=["delivery"], since=str(today), limit=1):
+            return 0
+        posts = [Post(id=one.id, title=one.title, text=one.text, topics=one.topics) for one in self._pal.digest(memory)]
+        sent = sum(self.bot.deliver(person, post) for post in posts)
+        self._sent[person] = today  # a delivery is reported when it arrives, and never while memory is paused
         return sent
 
     def _readers(self) -> list[int]:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 import urllib.request
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from http.client import HTTPException
 from typing import Any
 
 URL = "https://hacker-news.firebaseio.com"
 _TIMEOUT_SECONDS = 10
 _CONNECTIONS = 8
+_KEPT_SECONDS = 600
+_MOST_ITEMS = 2000
 _MARKUP = re.compile(r"<[^<>]*>")
 _TOPICS = {
     "AI": "ai llm llms gpt agent agents",
@@ -51,29 +56,40 @@ class Story:
 
 
 class HackerNews:
-    """The API at a base URL. Its methods raise OSError if it cannot be reached or does not answer in JSON."""
+    """The API at a base URL. Its methods raise OSError if it cannot be reached or does not answer in JSON.
+
+    Items are kept for ten minutes, so that a digest for a thousand readers asks for each of them once.
+    """
 
     def __init__(self, url: str = URL) -> None:
         self._url = url
+        self._item = lru_cache(_MOST_ITEMS)(self._fetch_item)
 
     def top_stories(self, limit: int = 30) -> list[Story]:
         """Return the stories of the front page, the best first."""
-        return [_story(item) for item in self._items(self._get("topstories")[:limit]) if item["type"] == "story"]
+        ids = self._get("topstories")
+        if not isinstance(ids, list):
+            raise OSError(f"{self._url} does not speak the Hacker News API")
+        return [_story(item) for item in self._items(ids[:limit]) if item["type"] == "story"]
 
     def comments(self, story: Story, limit: int = 2) -> list[str]:
         """Return the best comments on a story."""
         return [_text(item) for item in self._items(story.comments[:limit])]
 
     def _items(self, ids: Iterable[int]) -> list[dict[str, Any]]:
+        period = int(time.time() / _KEPT_SECONDS)
         with ThreadPoolExecutor(_CONNECTIONS) as pool:
-            items = [*pool.map(lambda id: self._get(f"item/{id}"), ids)]
+            items = [*pool.map(lambda id: self._item(id, period), ids)]
         return [item for item in items if item and not item.get("deleted") and not item.get("dead")]
+
+    def _fetch_item(self, id: int, period: int) -> Any:
+        return self._get(f"item/{id}")
 
     def _get(self, path: str) -> Any:
         with urllib.request.urlopen(f"{self._url}/v0/{path}.json", timeout=_TIMEOUT_SECONDS) as response:
             try:
                 return json.load(response)
-            except ValueError:
+            except (ValueError, HTTPException):
                 raise OSError(f"{self._url} does not speak the Hacker News API") from None
 
 

@@ -68,8 +68,9 @@ class Week:
             if day < str(self._clock().date()):
                 _show(f"{day} is over.")
                 continue
-            self._clock.move(f"{day}T07:30Z")
-            self._morning()
+            if self._clock() <= datetime.fromisoformat(f"{day}T07:30Z"):
+                self._clock.move(f"{day}T07:30Z")
+                self._morning()
             for number, (moment, name, line) in enumerate(SCRIPT):
                 if moment.startswith(day) and number >= self._clock.played:
                     self._clock.move(f"{moment.replace(' ', 'T')}Z")
