@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 import recollect
+from recollect.surfaces.chat.page import ChatPage
 from recollect.testing import FrozenClock
 from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say, Turn
 from tests.fakes.telegram import FaultyTelegramServer, Phone
@@ -97,7 +98,8 @@ def typed(tmp_path: Path) -> Typed:
 
     def answers(*lines: str) -> list[str]:
         with _pal(tmp_path, clock) as pal:
-            talk, pages, texts = pal.conversation(("terminal", "me"), "terminal"), [], []
+            talk, texts = pal.conversation(("terminal", "me"), "terminal"), []
+            pages: list[ChatPage] = []
             for line in lines:
                 choices = [choice for page in pages for row in page.choices for choice in row]
                 pages = talk.choose(choices[0].command) if line == "yes" else talk.say(line)
@@ -117,7 +119,10 @@ def _known(folder: Path) -> dict[str, list[str]]:
             assert memory.verify() == []
             records = [f"{one.kind}: {one.text}" for one in memory.read() if one.kind != "scratch"]
             events = [f"{one.kind} {one.item} {one.value} {one.at}" for one in memory.interactions()]
-            runs = [f"{one.kind} {one.day} {one.status} {one.memories_written}" for one in memory.runs(limit=None)]
+            runs = [
+                f"{one.kind.partition('@')[0]} {one.day} {one.status} {one.memories_written}"
+                for one in memory.runs(limit=None)
+            ]
             notes = [memory.show(), *(memory.daily(day) for day in memory.days())]
             known[user] = [*sorted(records), *sorted(events), *sorted(runs), *notes]
         with app.queue() as queue:
@@ -395,7 +400,7 @@ def test_the_client_reads_the_api_and_leaves_out_what_is_gone() -> None:
 def test_the_client_takes_the_markup_out_of_texts() -> None:
     hacker_news = _module("hacker_news")
 
-    class Answers(hacker_news.HackerNews):  # type: ignore[misc]
+    class Answers(hacker_news.HackerNews):  # type: ignore[name-defined, misc]
         def _get(self, path: str) -> Any:
             dead = {"id": 3, "type": "story", "title": "Dead", "dead": True}
             job = {"id": 4, "type": "job", "title": "A job"}

@@ -74,7 +74,7 @@ class Week:
             for number, (moment, name, line) in enumerate(SCRIPT):
                 if moment.startswith(day) and number >= self._clock.played:
                     self._clock.move(f"{moment.replace(' ', 'T')}Z")
-                    self._type(name, line, f"line-{number}")
+                    self._type(name, line, number)
                     self._clock.move(str(self._clock()), number + 1)
             self._clock.move(f"{day}T23:00Z")
             self._pal.work()
@@ -90,13 +90,14 @@ class Week:
             for trend in self._pal.app.trends(k=5, days=7):
                 _show(f"A trend among those who agreed to be counted: {trend.topic} ({trend.users} readers or more)")
 
-    def _type(self, name: str, line: str, message: str) -> None:
+    def _type(self, name: str, line: str, number: int) -> None:
         talk = self._talks[name]
-        choices = [choice for page in self._pages for row in page.choices for choice in row]
-        if line == "yes" and choices:
-            self._pages = talk.choose(choices[0].command)
+        if line == "yes":
+            asked = self._pages or talk.say(SCRIPT[number - 1][2])  # after a restart, ask again
+            choices = [choice for page in asked for row in page.choices for choice in row]
+            self._pages = talk.choose(choices[0].command) if choices else asked
         else:
-            self._pages = talk.say(line, message=message)
+            self._pages = talk.say(line, message=f"line-{number}")
         answer = indent("\n\n".join(map(str, self._pages)), "    ")
         _show(f"\n{self._clock():%H:%M} {name.title()}: {line}\n{answer}")
 
