@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import checks as check
 from recollect.config import Config
-from recollect.errors import InvalidInputError, StoreError
+from recollect.errors import ConfigError, InvalidInputError, StoreError
 from recollect.identity.erasure import ErasureHooks
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.files.disk import DiskFiles
@@ -258,19 +258,27 @@ class Recollect:
         from recollect.work.jobs import Jobs, schedule
         from recollect.work.worker import Worker
 
-        jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(), clock=self._clock)
+        jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(required=False), clock=self._clock)
         handlers = {**jobs.handlers(), TOOL: self._late_calls(resume=False).do}
         most = check.check_positive("concurrency", concurrency)
         return Worker(queue, handlers, concurrency=most, schedule=schedule(queue, self.config))
 
-    def extractor(self) -> Extractor:
-        """Return the extractor: the configured model or the rules."""
-        config = self.config
-        if config.model and not config.automated_fallback:
-            from recollect.agents.tiers import without_fallback
+    def extractor(self, *, required: bool = True) -> Extractor:
+        """Return the extractor: the configured model or the rules.
 
-            return without_fallback(self._tiers(), config)
-        return self._tiers()
+        With ``required=False``, a model that cannot be opened is not an error: the rules extract, and runs say why.
+        """
+        from recollect.agents.tiers import by_rules_because, without_fallback
+
+        config = self.config
+        try:
+            tiers = self._tiers()
+        except ConfigError as error:
+            if required:
+                raise
+            LOGGER.warning("extracting by rules: %s", error)
+            tiers = by_rules_because(str(error))
+        return without_fallback(tiers, config) if config.model and not config.automated_fallback else tiers
 
     def _tiers(self) -> Extractor:
         from recollect.agents.extract import by_rules

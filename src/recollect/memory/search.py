@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 
 MEMORY_KINDS = ("fact", "note", "observation", "episode", "daily")
 """The default kinds to search: everything except conversations and working memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledObservations:
+    """The texts of observations by category, best first."""
+
+    findings: tuple[str, ...] = ()
+    insights: tuple[str, ...] = ()
+    lessons: tuple[str, ...] = ()
+
 
 _BEGINNING = 400
 _SPARE = 8  # ranked beyond the limit, in case some are equal or gone

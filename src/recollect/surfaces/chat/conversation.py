@@ -295,7 +295,7 @@ class Conversation:
         memory, words = self.memory, text.split()[1:]
         if name is not None and memory.exists and not self._is_new_command(memory, words, name):
             return [chat_page(ChatLine("That is already done.", "aside"))]
-        answer = self._commands.run(text)
+        answer = self._commands.run(text, call=None if name is None else f"command:{name}")
         return [answer, *([] if words[:1] == ["link"] else self._anything_waiting())]
 
     def _is_new_command(self, memory: Memory, words: list[str], name: str) -> bool:
@@ -393,7 +393,7 @@ class Conversation:
     def _learned(self, memory: Memory, session: str) -> list[ChatPage]:
         """Conclude a session and return what was learned, if anything, as a page."""
         if self._extractor is None:
-            self._extractor = self._app.extractor()
+            self._extractor = self._app.extractor(required=False)
         done = conclude(memory, session, extractor=self._extractor, clock=self._clock)
         if done is not None and done.run is not None and done.skipped is None and self._speaker is not None:
             self._note_episode(memory.acting("talk", session=session, run=done.run.id), session)
