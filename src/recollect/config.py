@@ -51,7 +51,11 @@ class Config:
         90, "MEMORY_DAILY_RETENTION_DAYS", "how long daily notes are kept, in days", 1, 36_500
     )
     message_retention_days: int = _setting(
-        30, "MEMORY_MESSAGE_RETENTION_DAYS", "how long messages are kept unless marked important, in days", 1, 36_500
+        0,
+        "MEMORY_MESSAGE_RETENTION_DAYS",
+        "how long messages are kept unless marked important, in days; 0: no limit",
+        0,
+        36_500,
     )
     call_retention_days: int = _setting(
         90, "MEMORY_CALL_RETENTION_DAYS", "how long tool calls are kept in the log, in days", 1, 36_500

@@ -536,7 +536,12 @@ MARKS = Field(check=checks.check_list, schema={"type": "array"}, json=list, part
 
 Actor = Annotated[str, line_field("Who makes the change, for the journal.", "NAME")]
 Agent = Annotated[str, line_field("The agent that writes.", "NAME")]
-Chat = Annotated[str, line_field("The chat it belongs to.", "ID")]
+Chat = Annotated[
+    str | int,
+    custom_field(
+        checks.check_chat, pattern_schema(_LINE, MAX_SHORT), "Chat", "The chat it belongs to.", "ID", also=NUMBER
+    ),
+]
 RunId = Annotated[str, line_field("The run it belongs to; a run is undone together.", "ID")]
 CallId = Annotated[str, line_field("The tool call it belongs to.", "ID")]
 Trusted = Annotated[bool, flag_field("False if it comes from an untrusted source.")]

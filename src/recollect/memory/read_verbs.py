@@ -484,7 +484,7 @@ class ReadVerbs:
         known = [_check_mark(mark) for mark in check.check_list("marks", marks, Mark)]
         with self._reading() as reader:
             hidden = reader.state().mode == "incognito"
-            found = find_unread(reader, known, until=end, session=session, alive_at=self._user_memory.clock())
+            found = find_unread(reader, known, until=end, session=session)
         return replace(found, messages=(), interactions=()) if hidden else found
 
     @verb(scope="read", method="GET")

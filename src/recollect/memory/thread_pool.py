@@ -5,10 +5,13 @@ No user can occupy all threads: the work of one user, which may have to wait for
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -73,6 +76,11 @@ class ThreadPool:
                 except RuntimeError:
                     pass  # the interpreter is exiting: this thread runs the remaining jobs
 
+    def has_full_lane(self, user: str) -> bool:
+        """Return True if the work of a user waits for other work of the same user."""
+        with self._guard:
+            return self._busy[user] >= _MOST_EACH if user in self._busy else False
+
     def _renew(self) -> None:
         self._guard = threading.Lock()
         self._pool = None
@@ -80,4 +88,74 @@ class ThreadPool:
         self._busy = Counter()
 
 
+class Stopwatch:
+    """Measures how long a thread takes, without the time it was ready to run and no processor was free.
+
+    It is started in the thread and read by any. The main thread's waiting counts too, because it may hold the
+    interpreter's lock meanwhile. Only Linux tells these times; elsewhere all time counts.
+    """
+
+    def __init__(self) -> None:
+        self._paths = (f"/proc/self/task/{threading.get_native_id()}/schedstat", "/proc/self/schedstat")
+        self._begun, self._starved = time.monotonic(), self._starvation()
+
+    def remaining(self, seconds: float) -> float:
+        """Return what is left of so many seconds; it may be negative."""
+        left = seconds - (time.monotonic() - self._begun)
+        return left if left > 0 else left + max(self._starvation() - self._starved, 0.0)
+
+    def _starvation(self) -> float:
+        total = 0
+        for path in self._paths:
+            with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as file:
+                total += int(file.read().split()[1])
+        return total / 1e9
+
+
+class Turns:
+    """Lets a few threads work at a time, so that each of them is done soon. If a hundred calls begin together and share
+    the processors, all of them end late.
+
+    A turn is not a lock. After ``seconds`` the next one begins, whatever the first one waits for.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self._renew()
+        renew_after_forks(self, Turns._renew)
+
+    @contextmanager
+    def turn(self) -> Iterator[Stopwatch]:
+        """Wait for a turn, and pass it on at the end. Yields how long it takes."""
+        with self._changed:
+            while True:
+                left = [left for watch in self._working if (left := watch.remaining(self._seconds)) > 0]
+                if len(left) < self._most:
+                    break
+                self._changed.wait(min(left))
+            mine = Stopwatch()
+            self._working.append(mine)
+            self._last_change = time.monotonic()
+        try:
+            yield mine
+        finally:
+            with self._changed:
+                self._working.remove(mine)
+                self._last_change = time.monotonic()
+                self._changed.notify()
+
+    def remaining(self, seconds: float) -> float:
+        """Return what is left of so many seconds in which turns do not move on; it may be negative."""
+        left = self._last_change + seconds - time.monotonic()
+        return left if left > 0 else max([left, *(watch.remaining(seconds) for watch in list(self._working))])
+
+    def _renew(self) -> None:
+        self._changed = threading.Condition()
+        self._working: list[Stopwatch] = []
+        self._last_change = 0.0
+        """When a turn began or ended last, by the monotonic clock."""
+
+
 WORKERS = ThreadPool()
+CALLS = Turns(max(2, os.cpu_count() or 1), 0.2)
+"""The turns of tool calls."""

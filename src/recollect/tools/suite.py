@@ -26,7 +26,7 @@ from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
 from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
-from recollect.memory.thread_pool import WORKERS
+from recollect.memory.thread_pool import CALLS, WORKERS, Stopwatch
 from recollect.memory.write import DoneAlreadyError, mask_session
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
@@ -52,6 +52,8 @@ _PAUSED = {
 
 
 _FEW, _SHORT = 20, 4_000
+_PATIENCE = 3
+"""How many of its timeouts a call may take on a machine where everything takes long."""
 _DONE = ToolAnswer("already done", "done")
 
 
@@ -81,6 +83,9 @@ class _ActiveCall:
     late: DeferredCall | None = None
     """Its stored form, if it is deferred."""
     kept: str | None = None
+    submitted: float = field(default_factory=time.monotonic)
+    watch: Stopwatch | None = None
+    """Measures how long it has run."""
     writes: bool = False
     """True once its first transaction has begun."""
     guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -98,6 +103,18 @@ class _ActiveCall:
     def question(self) -> str:
         """A key that is the same for the same tool and arguments."""
         return json.dumps([self.user, self.tool.name, self.values], sort_keys=True, default=repr)
+
+    def remaining(self, seconds: float) -> float:
+        """Return how much longer a reply waits that waits this long for a call that runs.
+
+        While a call waits for its turn, it is not slow: the machine is busy. It waits as long as other calls end.
+        """
+        waited = time.monotonic() - self.submitted
+        if self.watch is not None:
+            left = self.watch.remaining(seconds)
+        elif (left := seconds - waited) <= 0 and not WORKERS.has_full_lane(self.user):
+            left = CALLS.remaining(seconds)
+        return min(left, _PATIENCE * self.tool.timeout - waited)
 
     def may_be_done(self) -> bool:
         """Return True in the first transaction of a deferred call, which must check if another process was faster."""
@@ -201,10 +218,13 @@ class Suite:
         if not isinstance(begun, Future):
             return begun
         soon, later = self._times(asked)
-        try:
-            return begun.result(soon)
-        except (FutureTimeoutError, CancelledError):
-            pass
+        while (left := asked.remaining(soon)) > 0:
+            try:
+                return begun.result(left)
+            except FutureTimeoutError:
+                continue
+            except CancelledError:
+                break
         if later and (answered := self._set_aside(asked, begun)) is not None:
             return answered
         try:
@@ -226,7 +246,9 @@ class Suite:
         soon, later = self._times(asked)
         waiting = asyncio.wrap_future(begun)
         try:
-            done, _ = await asyncio.wait([waiting], timeout=soon)
+            done: set[Any] = set()
+            while not done and (left := asked.remaining(soon)) > 0:
+                done, _ = await asyncio.wait([waiting], timeout=left)
             if not done and later:
                 if (answered := await in_thread("", self._set_aside, asked, begun)) is not None:
                     return answered
@@ -306,7 +328,8 @@ class Suite:
 
     def _work(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> Result:
         """Run and log a call, in a thread."""
-        result = self._result(asked, *self._done(asked, memory, values))
+        with CALLS.turn() as asked.watch:
+            result = self._result(asked, *self._done(asked, memory, values))
         with asked.guard:
             asked.result = result
         if asked.given_up is None:

@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Literal
 
 from recollect.memory.memory import Memory
@@ -64,6 +66,12 @@ class Tool:
     """Returns True if a call with these arguments only reads, for a tool that can also write."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)
     """The tool's names of parameters that the core names differently, for error messages."""
+
+    @property
+    def version(self) -> str:
+        """The version of its definition: another one if its name, description or schema changes."""
+        definition = json.dumps([self.name, self.description, self.schema()], sort_keys=True)
+        return blake2b(definition.encode(), digest_size=4).hexdigest()
 
     def schema(self, *, with_user: bool = True) -> dict[str, Any]:
         """Return the JSON Schema of its arguments, without the user where the connection decides it."""
