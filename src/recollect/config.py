@@ -73,6 +73,11 @@ class Config:
         1,
         10**9,
     )
+    tsvector: bool = _setting(
+        False,
+        "MEMORY_TSVECTOR",
+        "with PostgreSQL: search with the database's own full-text search (tsvector, English) instead of the index",
+    )
     context_max_tokens: int = _setting(
         1500, "MEMORY_CONTEXT_MAX_TOKENS", "the size of the memory put into a prompt, in tokens", 50, 1_000_000
     )
