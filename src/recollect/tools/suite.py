@@ -285,6 +285,7 @@ class Suite:
     def _ask(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | Result]:
         """Start a call. Return its future, or an immediate result."""
         asked, begun = self._begin(name, given)
+        asked.submitted = time.monotonic()
         return asked, begun if isinstance(begun, Future) else self._end(asked, *begun)
 
     def _begin(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | tuple[ToolAnswer, Status]]:

@@ -108,7 +108,7 @@ def _mcp_declaration(tool: Tool, schema: Json) -> Json:
         "openWorldHint": False,
     }
     said = {"name": tool.name, "title": tool.title, "description": tool.description}
-    return said | {"inputSchema": schema, "annotations": hints, "_meta": {"recollect/version": tool.version}}
+    return said | {"inputSchema": schema, "annotations": hints}
 
 
 def _nullable(schema: Json) -> Json:
