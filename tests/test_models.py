@@ -614,7 +614,8 @@ def test_U8_a_wrong_model_names_the_variable(spec: str) -> None:
 
 @pytest.mark.parametrize("setting", ["model", "extraction_model", "local_model"])
 def test_a_wrong_model_stops_only_what_needs_a_model(tmp_path: Path, setting: str) -> None:
-    with recollect.open(tmp_path, **{setting: "mistral:large"}) as app, app.queue() as queue:
+    wrong: dict[str, Any] = {setting: "mistral:large"}
+    with recollect.open(tmp_path, **wrong) as app, app.queue() as queue:
         app.user("u1").say("I live in Oslo.", session="chat-1")
         with pytest.raises(ConfigError, match="MEMORY_"):
             app.extractor()

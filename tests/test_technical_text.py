@@ -34,7 +34,7 @@ def documentation() -> tuple[str, ...]:
     found: set[str] = set()
     for package in distributions():
         if package.name.lower() != "recollect":
-            found.update(sentences_of(package.metadata.get_payload() or ""))  # type: ignore[arg-type]
+            found.update(sentences_of((package.read_text("METADATA") or "").partition("\n\n")[2]))
     return tuple(sorted(found))
 
 
