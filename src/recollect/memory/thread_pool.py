@@ -157,5 +157,5 @@ class Turns:
 
 
 WORKERS = ThreadPool()
-CALLS = Turns(max(2, os.cpu_count() or 1), 0.2)
+CALLS = Turns(max(2, os.cpu_count() or 1), 0.05)
 """The turns of tool calls."""
