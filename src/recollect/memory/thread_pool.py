@@ -89,27 +89,33 @@ class ThreadPool:
 
 
 class Stopwatch:
-    """Measures how long a thread takes, without the time it was ready to run and no processor was free.
+    """Measures how long a turn takes, without the time in which its thread, another one with a turn, or the main thread
+    was ready to run and no processor was free: any of them may hold the interpreter's lock meanwhile.
 
-    It is started in the thread and read by any. The main thread's waiting counts too, because it may hold the
-    interpreter's lock meanwhile. Only Linux tells these times; elsewhere all time counts.
+    It is started in the thread and read by any. Only Linux tells these times; elsewhere all time counts.
     """
 
-    def __init__(self) -> None:
-        self._paths = (f"/proc/self/task/{threading.get_native_id()}/schedstat", "/proc/self/schedstat")
-        self._begun, self._starved = time.monotonic(), self._starvation()
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._path = f"/proc/self/task/{threading.get_native_id()}/schedstat"
+        self._begun, self._own, self._all = time.monotonic(), _starvation(self._path), turns.starvation()
+
+    @property
+    def starved(self) -> float:
+        """The seconds in which its own thread waited for a processor."""
+        return max(_starvation(self._path) - self._own, 0.0)
 
     def remaining(self, seconds: float) -> float:
         """Return what is left of so many seconds; it may be negative."""
         left = seconds - (time.monotonic() - self._begun)
-        return left if left > 0 else left + max(self._starvation() - self._starved, 0.0)
+        return left if left > 0 else left + max(self._turns.starvation() - self._all, 0.0)
 
-    def _starvation(self) -> float:
-        total = 0
-        for path in self._paths:
-            with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as file:
-                total += int(file.read().split()[1])
-        return total / 1e9
+
+def _starvation(path: str) -> float:
+    """Return how long a thread has waited for a processor, in seconds; 0 on other systems, or if it has ended."""
+    with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as file:
+        return int(file.read().split()[1]) / 1e9
+    return 0.0
 
 
 class Turns:
@@ -133,16 +139,21 @@ class Turns:
                 if len(left) < self._most:
                     break
                 self._changed.wait(min(left))
-            mine = Stopwatch()
+            mine = Stopwatch(self)
             self._working.append(mine)
             self._last_change = time.monotonic()
         try:
             yield mine
         finally:
             with self._changed:
+                self._past += mine.starved
                 self._working.remove(mine)
                 self._last_change = time.monotonic()
                 self._changed.notify()
+
+    def starvation(self) -> float:
+        """Return how long the main thread and those with turns have waited for a processor, all together."""
+        return self._past + _starvation("/proc/self/schedstat") + sum(watch.starved for watch in list(self._working))
 
     def remaining(self, seconds: float) -> float:
         """Return what is left of so many seconds in which turns do not move on; it may be negative."""
@@ -152,6 +163,7 @@ class Turns:
     def _renew(self) -> None:
         self._changed = threading.Condition()
         self._working: list[Stopwatch] = []
+        self._past = 0.0
         self._last_change = 0.0
         """When a turn began or ended last, by the monotonic clock."""
 
