@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,6 +179,9 @@ class PostgresUser:
         values = (query, self.user_id, list(kinds), limit)
         with mapped_errors(), self._store.reading() as db:
             return [] if db is None else db.execute(_SQL["text_search"], values).fetchall()
+
+    def rehearsal(self) -> AbstractContextManager[PostgresUser]:
+        return nullcontext(self)
 
     def check(self) -> list[str]:
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.memory import TOGETHER
 from recollect.records import Hit, Outcome, Record, Refused
 from recollect.text import fold
 from recollect.tools.formatting import created_text, mark_untrusted, memory_text
@@ -54,8 +55,9 @@ def remember_fil(
         raise ArgumentsError(f"{error}; nothing was stored") from None
     if isinstance(outcomes[0], Refused):
         names = [f"{name}[{number}]" for name, texts in groups.items() for number in range(len(texts))]
-        told = [f"{name}: {one.message}" for name, one in zip(names, outcomes, strict=True)]
-        return ToolAnswer({"status": "refused", "ids": [], "refused": told}, "refused", "refused")
+        told = [f"{name}: {one.message}" for name, one in zip(names, outcomes, strict=True) if one.message != TOGETHER]
+        told_why = {"status": "refused", "ids": [], "message": "Nothing was stored.", "refused": told}
+        return ToolAnswer(told_why, "refused", "refused")
     return ToolAnswer({"status": "success", "ids": [record_of(one).id for one in outcomes]}, "written")
 
 

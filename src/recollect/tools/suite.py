@@ -9,27 +9,28 @@ Its changes are in the journal under the id of the call.
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from recollect import checks as check
+from recollect.config import TURNED_OFF
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
 from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
-from recollect.memory.thread_pool import CALLS, WORKERS, Stopwatch
-from recollect.memory.write import DoneAlreadyError, mask_session
+from recollect.memory.refusals import mask_session
+from recollect.memory.thread_pool import CALLS, WORKERS
+from recollect.memory.write import DoneAlreadyError
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
+from recollect.tools.active_call import ActiveCall
 from recollect.tools.deferred import DeferredAnswers, DeferredCall, ReplyTimeouts
 from recollect.tools.formatting import MAX_OUTPUT as MAX_OUTPUT
 from recollect.tools.formatting import neutralize, render_answer
@@ -52,8 +53,6 @@ _PAUSED = {
 
 
 _FEW, _SHORT = 20, 4_000
-_PATIENCE = 3
-"""How many of its timeouts a call may take on a machine where everything takes long."""
 _DONE = ToolAnswer("already done", "done")
 
 
@@ -67,59 +66,6 @@ class Telemetry(Protocol):
     def pattern(self, name: str) -> None:
         """Count a behaviour of the model."""
         ...
-
-
-@dataclass(slots=True)
-class _ActiveCall:
-    """A call in progress."""
-
-    tool: Tool
-    call: str
-    began: int
-    said: Any
-    user: str
-    ignored: tuple[str, ...] = ()
-    values: dict[str, Any] = field(default_factory=dict, repr=False)
-    late: DeferredCall | None = None
-    """Its stored form, if it is deferred."""
-    kept: str | None = None
-    submitted: float = field(default_factory=time.monotonic)
-    watch: Stopwatch | None = None
-    """Measures how long it has run."""
-    writes: bool = False
-    """True once its first transaction has begun."""
-    guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Guards the decision between the two fields below."""
-    result: Result | None = None
-    given_up: tuple[ToolCall, str] | None = None
-    """The log row and the answer when it took too long."""
-
-    @property
-    def reads(self) -> bool:
-        """True if it changes nothing."""
-        return self.tool.reads(self.values)
-
-    @property
-    def question(self) -> str:
-        """A key that is the same for the same tool and arguments."""
-        return json.dumps([self.user, self.tool.name, self.values], sort_keys=True, default=repr)
-
-    def remaining(self, seconds: float) -> float:
-        """Return how much longer a reply waits that waits this long for a call that runs.
-
-        While a call waits for its turn, it is not slow: the machine is busy. It waits as long as other calls end.
-        """
-        waited = time.monotonic() - self.submitted
-        if self.watch is not None:
-            left = self.watch.remaining(seconds)
-        elif (left := seconds - waited) <= 0 and not WORKERS.has_full_lane(self.user):
-            left = CALLS.remaining(seconds)
-        return min(left, _PATIENCE * self.tool.timeout - waited)
-
-    def may_be_done(self) -> bool:
-        """Return True in the first transaction of a deferred call, which must check if another process was faster."""
-        first, self.writes = not self.writes, True
-        return first and self.late is not None
 
 
 class _Allowance:
@@ -160,13 +106,16 @@ class Suite:
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
+        if memory.is_semantic:
+            self.tools = {name: tool.with_embedder() for name, tool in self.tools.items()}
         # check these now, so that the host gets the error; with others, the chat is a group
         chat = group_chat(chat) if chat and others else chat
         memory.acting(agent=agent, session=session)
         self.memory = memory.acting(chat=chat)
         self.session, self.chat, self.agent = session, chat, agent
         self._people = {one.user_id: one.acting(chat=chat) for one in (memory, *others)}
-        self.fixed_user = not all(name.isdigit() for name in self._people) if fixed_user is None else fixed_user
+        self._numbers = {_number(name): one for name, one in self._people.items()} if others else {}
+        self.fixed_user = not self._have_numbers() if fixed_user is None else fixed_user
         self._spellings = {_spelling(name): tool for name, tool in self.tools.items()}
         self._reading = {tool.name: self._parameters(tool) for tool in self.tools.values()}
         self._log = log
@@ -271,7 +220,7 @@ class Suite:
         tool = self.find(check.check_instance("late", late, DeferredCall, "a call as the queue keeps it").tool)
         if tool is None:
             raise NotFoundError(f"there is no tool {preview_text(late.tool)}")
-        asked = _ActiveCall(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)
+        asked = ActiveCall(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)
         try:
             asked.values, asked.ignored = read_arguments(self._reading[tool.name], late.arguments)
             result = self._result(asked, *self._done(asked, self._people[late.user], asked.values))
@@ -282,17 +231,17 @@ class Suite:
             self._log.add(asked.user, row, late.arguments, result.text, again=True, may_wait=True)
         return result
 
-    def _ask(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | Result]:
+    def _ask(self, name: str, given: Any) -> tuple[ActiveCall, Future[Result] | Result]:
         """Start a call. Return its future, or an immediate result."""
         asked, begun = self._begin(name, given)
         asked.submitted = time.monotonic()
         return asked, begun if isinstance(begun, Future) else self._end(asked, *begun)
 
-    def _begin(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | tuple[ToolAnswer, Status]]:
+    def _begin(self, name: str, given: Any) -> tuple[ActiveCall, Future[Result] | tuple[ToolAnswer, Status]]:
         """Parse and check a call and hand it to a thread. Return an answer if it does not get that far."""
         began = time.perf_counter_ns()
         tool = self.find(name)
-        asked = _ActiveCall(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
+        asked = ActiveCall(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
         if tool is None:
             names = ", ".join(self.tools)
             return asked, (
@@ -327,7 +276,7 @@ class Suite:
         except RuntimeError as error:  # no thread can start, or the interpreter is shutting down
             return asked, answer_to_crash(asked.tool, asked.call, error)
 
-    def _work(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> Result:
+    def _work(self, asked: ActiveCall, memory: Memory, values: dict[str, Any]) -> Result:
         """Run and log a call, in a thread."""
         with CALLS.turn() as asked.watch:
             result = self._result(asked, *self._done(asked, memory, values))
@@ -346,7 +295,7 @@ class Suite:
         self._settle(asked, result)
         return result
 
-    def _done(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> tuple[ToolAnswer, Status]:
+    def _done(self, asked: ActiveCall, memory: Memory, values: dict[str, Any]) -> tuple[ToolAnswer, Status]:
         """Run the tool. Any exception becomes an answer."""
         tool = asked.tool
         try:
@@ -354,10 +303,13 @@ class Suite:
                 return ToolAnswer(f"not done: {why}", "budget"), "limited"
             mode = memory.mode
             if mode == "incognito" or (mode == "paused" and not tool.reads(values)):
-                return ToolAnswer(_PAUSED[mode], f"refused:{mode}"), "refused"
+                told = _PAUSED[mode] if mode == "incognito" or memory.config.enabled else f"Not done: {TURNED_OFF}."
+                return ToolAnswer(told, f"refused:{mode}"), "refused"
             here = memory.acting(f"tool:{tool.name}", agent=self.agent, session=self.session, call=asked.call)
             here = here._unless(asked.may_be_done)
-            scope = Scope(memory=here, tool=tool.name, session=self.session, people=tuple(self._people))
+            others = tuple(one for one in self._people.values() if one.user_id != memory.user_id)
+            people = tuple(self._people)
+            scope = Scope(memory=here, tool=tool.name, session=self.session, people=people, others=others)
             answer = tool.run(scope, **values)
             return answer, answer.status
         except DoneAlreadyError:
@@ -370,7 +322,7 @@ class Suite:
         except BaseException as error:  # the outermost handler: nothing may reach the model's loop
             return answer_to_crash(asked.tool, asked.call, error)
 
-    def _result(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
+    def _result(self, asked: ActiveCall, answer: ToolAnswer, status: Status) -> Result:
         try:
             content = neutralize(mark_failure(asked.tool, answer, status))
             text = render_answer(content, MAX_OUTPUT)
@@ -389,13 +341,13 @@ class Suite:
             ignored=asked.ignored,
         )
 
-    def _end(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
+    def _end(self, asked: ActiveCall, answer: ToolAnswer, status: Status) -> Result:
         """Format the answer to a call that was not started, and log it."""
         result = self._result(asked, answer, status)
         self._note(asked, result)
         return result
 
-    def _joined(self, asked: _ActiveCall, known: Future[Result]) -> Future[Result]:
+    def _joined(self, asked: ActiveCall, known: Future[Result]) -> Future[Result]:
         """Return a future for the result of the same call that is already running."""
         mine: Future[Result] = Future()
         mine.set_running_or_notify_cancel()
@@ -412,7 +364,7 @@ class Suite:
         known.add_done_callback(answer)
         return mine
 
-    def _times(self, asked: _ActiveCall) -> tuple[float, float]:
+    def _times(self, asked: ActiveCall) -> tuple[float, float]:
         """Return how long a reply waits for this call, and how much longer if it cannot be stored."""
         if self._timeouts is None:
             return asked.tool.timeout, 0.0
@@ -420,7 +372,7 @@ class Suite:
         soon = min(soon, asked.tool.timeout)
         return soon, asked.tool.timeout - soon
 
-    def _set_aside(self, asked: _ActiveCall, begun: Future[Result]) -> Result | None:
+    def _set_aside(self, asked: ActiveCall, begun: Future[Result]) -> Result | None:
         """Defer a call: store it durably and return the result that says so; None if that is not possible."""
         assert self._timeouts is not None
         if asked.reads:
@@ -443,7 +395,7 @@ class Suite:
         self._settle(asked, None)
         return asked.result
 
-    def _settle(self, asked: _ActiveCall, result: Result | None) -> None:
+    def _settle(self, asked: ActiveCall, result: Result | None) -> None:
         """Mark a stored call as done or to be retried. Without a result, it was answered in time after all."""
         if self._timeouts is None or asked.kept is None or asked.late is None:
             return
@@ -458,7 +410,7 @@ class Suite:
         except Exception as error:  # it stays stored, and a retry will find it done
             LOGGER.warning("the call %s stays queued: %s", asked.call, type(error).__name__)
 
-    def _late(self, asked: _ActiveCall) -> DeferredCall:
+    def _late(self, asked: ActiveCall) -> DeferredCall:
         return DeferredCall(
             call=asked.call,
             user=asked.user,
@@ -470,7 +422,7 @@ class Suite:
             people=tuple(self._people),
         )
 
-    def _give_up(self, asked: _ActiveCall, begun: Future[Result]) -> Result:
+    def _give_up(self, asked: ActiveCall, begun: Future[Result]) -> Result:
         """Answer a call that exceeded its timeout. If it has started, it continues and is logged when it ends."""
         seconds = f"{asked.tool.timeout:g} s"
         if begun.cancel():
@@ -487,7 +439,7 @@ class Suite:
             asked.given_up = (self._note(asked, result), result.text)
             return result
 
-    def _note(self, asked: _ActiveCall, result: Result, *, may_wait: bool = False) -> ToolCall:
+    def _note(self, asked: ActiveCall, result: Result, *, may_wait: bool = False) -> ToolCall:
         """Log a call. Errors of the log do not affect its result."""
         row = self._row(asked, result)
         try:
@@ -503,7 +455,7 @@ class Suite:
             LOGGER.error("the call %s is missing in telemetry: %s", asked.call, type(error).__name__)
         return row
 
-    def _row(self, asked: _ActiveCall, result: Result) -> ToolCall:
+    def _row(self, asked: ActiveCall, result: Result) -> ToolCall:
         return ToolCall(
             id=asked.call,
             at=self._clock(),
@@ -521,17 +473,31 @@ class Suite:
     def _parameters(self, tool: Tool) -> tuple[Parameter, ...]:
         """Return the parameters with the user optional, because the connection decides it."""
         return tuple(
-            replace(parameter, type="string", required=len(self._people) > 1) if parameter.arg.user else parameter
+            replace(parameter, type="string", required=len(self._people) > 1 and not self.fixed_user)
+            if parameter.arg.user
+            else parameter
             for parameter in tool.parameters
         )
+
+    def user_number(self, user_id: str) -> str:
+        """Return the ``user_id`` by which tools know a participant: "12345" in a group for "telegram:12345"."""
+        return _number(user_id) if self._numbers else user_id
+
+    def _have_numbers(self) -> bool:
+        """Return True if every participant has a number of their own, as the schemas of the tools want it."""
+        names = self._numbers if len(self._numbers) == len(self._people) else self._people
+        return all(name.isdigit() for name in names)
 
     def _whose(self, tool: Tool, values: dict[str, Any]) -> Memory:
         """Return the memory of a call. Only participants of the conversation can be named."""
         for parameter in tool.parameters:
             if parameter.arg.user and (named := values[parameter.name]) is not None:
-                found = self._people.get(named) or self._people.get(named.strip().removesuffix(".0"))
+                number = named.strip().removesuffix(".0")
+                found = self._people.get(named) or self._people.get(number)
+                if found is None and len(self._numbers) == len(self._people):
+                    found = self._numbers.get(number)
                 if found is None:
-                    allowed = " or ".join(self._people)
+                    allowed = " or ".join(map(self.user_number, self._people))
                     raise ArgumentsError(f"{parameter.name} is {preview_text(named)}; here it can only be {allowed}")
                 return found
         return self.memory
@@ -568,6 +534,11 @@ def _unknown() -> Tool:
         json=False,
         run=lambda: ToolAnswer(""),
     )
+
+
+def _number(user_id: str) -> str:
+    """Return the part of a user id that a channel knows: 12345 of telegram:12345."""
+    return user_id.rpartition(":")[2]
 
 
 def _spelling(name: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -44,6 +44,8 @@ class Scope:
     session: str | None = None
     people: tuple[str, ...] = ()
     """The users the conversation can reach: the user, or all participants."""
+    others: tuple[Memory, ...] = ()
+    """The memories of the other participants, limited to the chat. Tools only read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class Tool:
     run: Callable[..., ToolAnswer] = field(repr=False)
     reads: Callable[[Mapping[str, Any]], bool] = field(default=lambda _: False, repr=False)
     """Returns True if a call with these arguments only reads, for a tool that can also write."""
+    semantic: tuple[str, str] = ("", "")
+    """Words of the description, and those that take their place where an embedder is set."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)
     """The tool's names of parameters that the core names differently, for error messages."""
 
@@ -72,6 +76,11 @@ class Tool:
         """The version of its definition: another one if its name, description or schema changes."""
         definition = json.dumps([self.name, self.description, self.schema()], sort_keys=True)
         return blake2b(definition.encode(), digest_size=4).hexdigest()
+
+    def with_embedder(self) -> Tool:
+        """Return the same tool, described as it works where an embedder is set."""
+        plain, semantic = self.semantic
+        return replace(self, description=self.description.replace(plain, semantic)) if plain else self
 
     def schema(self, *, with_user: bool = True) -> dict[str, Any]:
         """Return the JSON Schema of its arguments, without the user where the connection decides it."""
@@ -89,6 +98,7 @@ def tool(
     fields: dict[str, str] | None = None,
     name: str | None = None,
     reads: Callable[[Mapping[str, Any]], bool] | None = None,
+    semantic: tuple[str, str] = ("", ""),
 ) -> Callable[[Callable[..., ToolAnswer]], Tool]:
     """Declare a tool. Its docstring is its description for the model; its first parameter is the `Scope`."""
 
@@ -108,6 +118,7 @@ def tool(
             json=json,
             run=function,
             fields=fields or {},
+            semantic=semantic,
             reads=reads or (lambda _: level == "read_only"),
         )
 
