@@ -271,9 +271,19 @@ def test_T4_R6_mark_important_keeps_messages(call: Caller, app: recollect.Recoll
         memory.say(f"We decided on plan {number}", session="456")
     data = call("mark_important", importance_level="critical", reason="a decision")
     assert (data["status"], data["count"]) == ("success", 5)
-    kept = [m.expires_at for m in memory.read(kind="message")]
-    assert all(one is not None for one in kept)
-    assert len({one.date() for one in kept if one is not None}) == 2
+    kept = memory.read(kind="message")
+    assert [one.importance for one in kept] == [0.5] * 3 + [1.0] * 5
+    assert {one.expires_at for one in kept} == {None}  # no retention is set
+
+
+def test_T4_R6_mark_important_keeps_messages_beyond_the_retention(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, message_retention_days=30) as app:
+        memory = app.user(123)
+        for number in range(8):
+            memory.say(f"We decided on plan {number}", session="456")
+        app.tools(123, "facts", session="456").call("mark_important", {"importance_level": "critical"})
+        days = [(one.expires_at - one.created_at).days for one in memory.read(kind="message") if one.expires_at]
+        assert days == [30] * 3 + [365] * 5
 
 
 def test_T4_clear_profile_asks_first_and_can_be_undone(call: Caller, app: recollect.Recollect) -> None:

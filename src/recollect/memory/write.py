@@ -45,7 +45,7 @@ from recollect.records import (
 from recollect.store.contract import Query, Tombstone, Transaction
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
-_PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
+_PROSE = frozenset({"fact", "daily", "note", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
 
