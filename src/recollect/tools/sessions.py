@@ -165,7 +165,8 @@ def memory_import(
         str, Arg(says="The JSON from memory_export, or a JSON list of texts, each of which becomes a note")
     ],
 ) -> ToolAnswer:
-    """Save many items at once, all or none. Items that are already known are skipped."""
+    """Save many items at once. If one is malformed, nothing is saved. Items that are already known or that may not
+    be stored are left out, and counted."""
     outcomes: list[Outcome] = []
     with scope.memory.acting(run=new_id("run")).batch() as memory:
         # recognise records whose exported form differs from the stored one
