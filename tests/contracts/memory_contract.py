@@ -603,7 +603,8 @@ class MemoryContract:
         for wrong in ({"limit": 0}, {"since": "yesterday"}, {"kinds": ["like"]}, {"kinds": "save"}, {"session": ""}):
             with pytest.raises(InvalidInputError):
                 memory.interactions(**wrong)
-        assert not memory.search("rust", include_conversation=True) and "Rust" not in memory.context("rust")
+        assert not memory.search("rust", include_conversation=True)
+        assert memory.context("rust").count("Rust") == 1 and 'Reacted 👍 to "Rust' in memory.context("rust")
 
     def test_G3_what_was_stored_since_is_unread_whenever_it_happened(
         self, app: Recollect, memory: Memory, clock: FrozenClock
