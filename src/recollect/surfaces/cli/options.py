@@ -43,7 +43,7 @@ def name_own_option(error: InvalidInputError, parameters: Iterable[inspect.Param
     """Return the error of a value with the name of its option as it is typed, if one of these options has the value."""
     field = error.field.partition("[")[0]
     for parameter in parameters:
-        shown = get_args(parameter.annotation)[-1]
+        shown = next(reversed(get_args(parameter.annotation)), None)
         if field in (parameter.name, f"{parameter.name}s") and isinstance(shown, OptionInfo):
             names = map(str, (shown.default, *(shown.param_decls or ())))  # typer has the first as default
             return rename_field(error, next(name for name in names if name.startswith("--")).partition("/")[0])
