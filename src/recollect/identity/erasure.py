@@ -14,8 +14,9 @@ from typing import Protocol
 from recollect.errors import StoreBusyError
 from recollect.memory.erase import erase_records
 from recollect.memory.files.contract import Files
+from recollect.memory.refusals import ERASED
 from recollect.memory.tombstones import is_persons, tombstone_hashes
-from recollect.memory.write import ERASED, Acting, Write
+from recollect.memory.write import Acting, Write
 from recollect.policy.topics import Topic
 from recollect.records import Record
 from recollect.store.contract import Reader, State, Tombstone

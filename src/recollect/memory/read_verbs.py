@@ -17,6 +17,7 @@ from recollect.errors import NotFoundError
 from recollect.fields import as_day, as_moment
 from recollect.memory.chat_scope import reader_in, visible_chats
 from recollect.memory.context import build_context
+from recollect.memory.daily_notes import day_of, noted_records
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.interests import Ranked, rank_items
 from recollect.memory.journal import Why, explain_record
@@ -29,7 +30,6 @@ from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write
 from recollect.records import (
     CONSENTS,
-    DailyEntry,
     ExtractionRun,
     Hits,
     Interaction,
@@ -135,11 +135,13 @@ class ReadVerbs:
 
         ``since`` (inclusive) and ``until`` (exclusive) bound when something was said or began to hold.
         """
+        day = key if key and kind == "daily" and _is_day(key) else None
         query = Query(
             kinds=(kind,) if kind else (),
             categories=(category,) if category else (),
             types=(type,) if type else (),
-            key=(key if kind in ("scratch", "daily") else key_of(key)) if key else None,
+            key=None if key is None or day else key if kind == "scratch" else key_of(key),
+            day=day,
             tags=tuple(tags),
             session=session,
             source=source,
@@ -152,7 +154,7 @@ class ReadVerbs:
             limit=limit,
             offset=offset,
         )
-        with self._reading(notes=kind in (None, "daily")) as reader:
+        with self._reading(notes=kind in (None, "daily", "fact")) as reader:
             if reader.state().mode == "incognito":
                 return []
             if self._walk is None:
@@ -272,8 +274,11 @@ class ReadVerbs:
     @verb(scope="read", method="GET")
     def days(self) -> list[date]:
         """List the days that have a daily note."""
-        entries = self.read(kind="daily")
-        return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
+        with self._reading(notes=True) as reader:
+            if reader.state().mode == "incognito":
+                return []
+            noted = noted_records(reader, alive_at=self._user_memory.clock())
+        return sorted({day for record in noted if (day := day_of(record))})
 
     @verb(scope="read", paged=True)
     def history(
@@ -532,3 +537,11 @@ def _moment_and_id(place: Place | None) -> tuple[datetime, str] | None:
 
 def _check_mark(mark: Mark) -> Mark:
     return Mark(**{name: field.check("marks", getattr(mark, name)) for name, field in fields.MARK.items()})
+
+
+def _is_day(key: str) -> bool:
+    """Return True if this is the day of a note rather than a key."""
+    try:
+        return date.fromisoformat(key).isoformat() == key
+    except ValueError:
+        return False

@@ -1,7 +1,8 @@
-"""Resolving references to records: by id, by the ending of an id, or by the key of a fact."""
+"""Resolving references to records: by id, by the ending of an id, or by the key of a fact or of a daily entry."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 
 from recollect.document.memory_md import key_of
@@ -22,7 +23,7 @@ def is_id(ref: str) -> bool:
 def find_record(
     reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
 ) -> Record:
-    """Return the record with this id, this key of a fact, or this ending of an id."""
+    """Return the record with this id, this key, or this ending of an id."""
     found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status)
     active = [record for record in found if record.status == "active"]
     found = active or found[-1:]
@@ -34,7 +35,10 @@ def find_record(
 def find_records(
     reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
 ) -> list[Record]:
-    """Return all records that a reference could mean, at least one. An id finds a record of any status."""
+    """Return all records that a reference could mean, at least one. An id finds a record of any status.
+
+    A key names a fact, or else the latest entry of a daily note that has it.
+    """
     if is_id(ref):
         record = reader.get(ref)
         if record is None:
@@ -47,13 +51,18 @@ def find_records(
         types=(fact_type,) if fact_type else (),
         statuses=() if any_status else ("active",),
     )
-    found = reader.find(by_key)
+    found = reader.find(by_key) or _latest_entry(reader, by_key)
     if not found and len(ref) >= 4 and not category and not fact_type:
         by_ending = (reader.get(record_id) for record_id in reader.ids_ending(ref.lower()))
         found = [record for record in by_ending if record and (any_status or record.status == "active")]
     if not found:
         raise NotFoundError(f"nothing is remembered under {ref!r}{nearest(reader, ref)}")
     return found
+
+
+def _latest_entry(reader: Reader, by_key: Query) -> list[Record]:
+    noted = reader.find(replace(by_key, kinds=("daily",), newest_first=True))
+    return [entry for entry in noted if entry.entry_key][:1]
 
 
 def looks_like_id(ref: str) -> bool:

@@ -28,8 +28,9 @@ from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.mentions import texts_of, texts_of_interaction
 from recollect.memory.output import open_output
+from recollect.memory.refusals import ERASED, refusal_if_paused
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
+from recollect.memory.write import Acting, Write
 from recollect.policy.topics import Topic, strings_in
 from recollect.records import (
     CONSENTS,
@@ -560,4 +561,4 @@ def _location_key(record: Record) -> tuple[str, str | None] | None:
 def _content_identity(record: Record) -> Hashable:
     if record.kind == "scratch":
         return record.key
-    return (record.content, record.valid_from) if record.kind == "message" else record.content
+    return (record.content, record.valid_from if record.kind == "message" else record.tier)

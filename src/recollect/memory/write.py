@@ -10,25 +10,33 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache
 from typing import Any
 
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
+from recollect.memory.daily_notes import records_of_day
+from recollect.memory.gate import LEAST, Gate
+from recollect.memory.refusals import (
+    ERASED,
+    mask_data,
+    mask_label,
+    refusal_if_paused,
+    refusal_of_code,
+    refusal_of_secret,
+    refusal_of_secret_name,
+)
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
-from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
-from recollect.policy.retention import check_kept, daily_expiry
-from recollect.policy.secrets import find_secrets, mask
+from recollect.policy.retention import check_kept, may_be_pruned
+from recollect.policy.secrets import mask
 from recollect.policy.topics import Topic
 from recollect.records import (
     PENDING,
     STILL_PENDING,
     USER_EDIT,
     Conflict,
-    DailyEntry,
     Demoted,
     Duplicate,
     Fact,
@@ -44,8 +52,6 @@ from recollect.records import (
 )
 from recollect.store.contract import Query, Tombstone, Transaction
 
-ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
-_SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
@@ -92,6 +98,11 @@ class Change:
     after: Record | None
     written: bool = False
 
+    @property
+    def record_id(self) -> str:
+        record = self.after or self.before
+        return record.id if record else ""
+
 
 class Write:
     """One open write, made by `UserMemory.write`; its methods are the verbs that change a memory."""
@@ -105,6 +116,7 @@ class Write:
         self.config = config
         self.now = now
         self.acting = acting
+        self.gate = Gate(config, now)
         self.state = tx.state()
         self.last_seq = self.state.seq
         self.changes: list[Change] = []
@@ -134,7 +146,7 @@ class Write:
     def remember(
         self, record: Record, *, durable: bool = True, day: date | None = None, any_category: bool = False
     ) -> Outcome:
-        """Store a new record if the policy allows it. A fact that is not durable goes to a daily note.
+        """Store a new record if the policy allows it. What is not durable or not certain goes to a daily note.
 
         With ``any_category``, nobody chose the category of a fact: it is that of the one current fact with its key.
         """
@@ -143,16 +155,20 @@ class Write:
             record = self._in_known_category(record)
         if refused := self.refusal(record):
             return refused
+        certain = not isinstance(record, Fact) or self.gate.passes(record)
         if isinstance(record, Fact):
-            if not durable or record.confidence < self.config.confidence_threshold:
-                return self._to_daily_note(record, demoted=durable, day=day)
+            if not durable:
+                return self._note(record, demoted=False, day=day, any_category=any_category)
             if known := self.same_key(record):
-                return self._known_key(record, known)
+                return self._known_key(record, known, day)
         similar: list[Record] = []
         if record.kind in COMPARED:
             same, similar = self._compare(record)
             if same is not None:
-                return Duplicate(message=f"Already known: {same.text}", record=same)
+                return self._said_again(record, same)
+        if not certain:
+            assert isinstance(record, Fact)
+            return self._note(record, demoted=True, day=day, any_category=any_category)
         written = self.apply("remember", None, record)
         message = f"Remembered: {written.text}"
         if similar:
@@ -169,15 +185,21 @@ class Write:
         since: datetime | None = None,
     ) -> Outcome:
         """Store a new version of a record. A correction was always true; an update holds from ``since`` or now."""
-        if record.kind == "daily" and changes.get("content", record.content) != record.content:
+        if record.kind == "daily" and not record.entry_key and changes.get("content", record.content) != record.content:
             raise InvalidInputError("content", "of a daily note cannot be changed; jot a new entry, or erase this one")
         changed = self._clean(replace(record, **changes))
         if refused := self.refusal(changed, known=[record]):
             return refused
-        confident = not isinstance(record, Fact) or "confidence" not in changes or "content" not in changes
-        if not confident and changed.confidence < self.config.confidence_threshold:
-            assert isinstance(changed, Fact)
-            return self._to_daily_note(replace(changed, id=new_id("fact")), demoted=True)
+        if isinstance(record, Fact) and isinstance(changed, Fact) and "confidence" in changes:
+            if record.noted_on is None and not self.gate.passes(changed):
+                if changed.content != record.content:  # what is certain stays
+                    return self._note(replace(changed, id=new_id("fact")), demoted=True, is_entry=True)
+                if may_be_pruned(record):
+                    changed = self.gate.uncertain(changed, self.now.date())
+            elif record.noted_on is not None and self.gate.passes(changed):
+                changed = self.gate.passed(changed)
+        elif isinstance(record, Fact) and isinstance(changed, Fact) and record.noted_on is not None:
+            changed = replace(changed, section=record.section)
         if changed == record:
             return Duplicate(message=f"Already so: {record.text}", record=record)
         if changed.key != record.key and isinstance(changed, Fact):
@@ -325,7 +347,7 @@ class Write:
             record_id=after.id,
             before=before,
             after=after,
-            reason=None if reason is None or self._repeats_erased(reason) else _mask_label(reason),
+            reason=None if reason is None or self._repeats_erased(reason) else mask_label(reason),
             source=after.source,
             run=run or self.acting.run,
             call=self.acting.call,
@@ -341,7 +363,7 @@ class Write:
             actor=self.acting.actor,
             op=op,
             record_id=record_id,
-            reason=None if reason is None else _mask_label(reason),
+            reason=None if reason is None else mask_label(reason),
             run=self.acting.run,
             call=self.acting.call,
         )
@@ -382,7 +404,7 @@ class Write:
             changes["content"] = cleaned
         if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
             changes["excerpt"] = cleaned
-        if (cleaned := _mask_label(record.source)) != record.source:
+        if (cleaned := mask_label(record.source)) != record.source:
             changes["source"] = cleaned
         if record.metadata and (hidden := mask_data(record.metadata)) != record.metadata:
             changes["metadata"] = hidden
@@ -401,7 +423,7 @@ class Write:
         beside = _side_text(record)
         if refused := refusal_of_secret(f"{text}\n{beside}" if beside else text):
             return refused
-        if record.session and (refused := _refusal_of_secret_name(record.session)):
+        if record.session and (refused := refusal_of_secret_name(record.session)):
             return refused
         if record.kind in _PROSE and (
             refused := refusal_of_code(text) or (refusal_of_code(record.content) if record.key else None)
@@ -446,32 +468,27 @@ class Write:
         # working memory may have the same value again
         return [one for one in found if record.kind != "scratch" or not one.record_id.startswith("scratch-")]
 
-    def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
-        today, kept = self.now.date(), self.config.daily_retention_days
-        day = check_kept(day or today, self.now, kept)
-        when = "today" if day == today else day.isoformat()
-        entry = DailyEntry(
-            id=new_id("daily"),
-            content=fact.text,
-            day=day,
-            key=day.isoformat(),
-            section=section_of_day(fact),
-            created_at=self.now,
-            updated_at=self.now,
-            valid_from=fact.valid_from,
-            session=fact.session,
-            source=fact.source,
-            confidence=fact.confidence,
-            expires_at=fact.expires_at or daily_expiry(day, kept),
-            excerpt=fact.excerpt,
-            messages=fact.messages,
-            agent=fact.agent,
-            trusted=fact.trusted,
-            importance=fact.importance,
-            tags=fact.tags,
-            metadata=fact.metadata,
-        )
-        written = self.apply("remember", None, entry)
+    def _note(
+        self,
+        fact: Fact,
+        *,
+        demoted: bool,
+        day: date | None = None,
+        any_category: bool = False,
+        is_entry: bool = False,
+    ) -> Outcome:
+        """Add a fact to a daily note: as an uncertain fact, or as an entry if it is short-lived or a mere guess."""
+        kept = self.config.daily_retention_days
+        day = self.gate.day_for(fact) if day is None else check_kept(day, self.now, kept)
+        when = "today" if day == self.now.date() else day.isoformat()
+        noted: Record
+        if demoted and not is_entry and fact.confidence >= LEAST:
+            noted = self.gate.uncertain(fact, day)
+        else:
+            noted = self.gate.entry(replace(fact, category=None) if any_category and not fact.type else fact, day)
+            if same := self._noted_already(noted, day):
+                return Duplicate(message=f"Already noted for {when}: {same.text}", record=same)
+        written = self.apply("remember", None, noted)
         if not demoted:
             return Written(message=f"Noted for {when}: {written.text}", record=written)
         threshold = self.config.confidence_threshold
@@ -479,6 +496,13 @@ class Write:
             message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for {when} only: {written.text}",
             record=written,
         )
+
+    def _noted_already(self, entry: Record, day: date) -> Record | None:
+        """Return what says the same as an entry: in the note of that day, or among the facts."""
+        said = statement_of(entry)
+        known = [(record, statement_of(record)) for record in records_of_day(self.tx, day, alive_at=self.now)]
+        known += self.likely(said, "fact")
+        return next((record for record, theirs in known if relation(said, theirs) is Relation.SAME), None)
 
     def _in_known_category(self, fact: Fact) -> Fact:
         """Return the fact in the category of the only current one that has its key, and its type if it names one."""
@@ -501,10 +525,24 @@ class Write:
             query = replace(query, after=(found[-1].created_at, found[-1].id), limit=_MANY)
         return None
 
-    def _known_key(self, fact: Fact, known: Fact) -> Outcome:
+    def _known_key(self, fact: Fact, known: Fact, day: date | None) -> Outcome:
         if relation(statement_of(fact), statement_of(known)) is Relation.SAME:
-            return Duplicate(message=f"Already known: {known.text}", record=known)
-        return Conflict(message=_conflict_message(known), record=known)
+            return self._said_again(fact, known)
+        if not self.gate.passes(fact):
+            return self._note(fact, demoted=True, day=day, is_entry=True)
+        if known.noted_on is None or (known.trusted and not fact.trusted):
+            return Conflict(message=_conflict_message(known), record=known)
+        certain = self.apply("update", known, self.gate.replaced(known, fact), reason="said with certainty")
+        return Updated(message=f"Remembered: {certain.text}", record=certain, previous=known)
+
+    def _said_again(self, record: Record, known: Record) -> Outcome:
+        """Return what became of something that is known: nothing, unless it was uncertain."""
+        if isinstance(known, Fact) and known.noted_on is not None and isinstance(record, Fact):
+            confirmed = self.gate.confirmed(known, record)
+            if confirmed != known:
+                changed = self.apply("update", known, confirmed, reason="said again")
+                return Updated(message=f"Confirmed: {changed.text}", record=changed, previous=known)
+        return Duplicate(message=f"Already known: {known.text}", record=known)
 
     def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
         statement = statement_of(record)
@@ -520,78 +558,9 @@ class Write:
         return None, similar
 
 
-def refusal_if_paused(mode: str, config: Config) -> Refused | None:
-    """Return the refusal of anything to be stored while memory is off, or None while it is on."""
-    if mode == "incognito":
-        return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-    if mode == "paused" or not config.enabled:
-        return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
-    return None
-
-
-def refusal_of_secret(text: str) -> Refused | None:
-    """Return the refusal of a text that holds a secret, without repeating the secret."""
-    secrets = find_secrets(text)
-    if not secrets:
-        return None
-    found = f"Not stored: it seems to contain a secret ({secrets[0].kind}). Leave the secret out and try again."
-    return Refused(reason="secret", message=found)
-
-
-@lru_cache(maxsize=256)
-def _refusal_of_secret_name(session: str) -> Refused | None:
-    """Return the refusal of a session whose name holds a secret. Numbers, which may look like a card's, are allowed."""
-    kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
-    if not kinds:
-        return None
-    told = f"Not stored: the name of the session seems to contain a secret ({kinds[0]}). Choose another name."
-    return Refused(reason="secret", message=told)
-
-
-def mask_session(session: str | None) -> str | None:
-    """Return the name of a session with secrets masked, for logs, which are not refused."""
-    return mask(session) if session and _refusal_of_secret_name(session) else session
-
-
-def refusal_of_code(text: str) -> Refused | None:
-    """Return the refusal of a text that is code."""
-    code = looks_like_code(text)
-    if not code:
-        return None
-    return Refused(reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember.")
-
-
-def section_of_day(fact: Record) -> str:
-    """Return the section of a daily note for a record, by its source."""
-    origin = fact.source.partition(":")[0]
-    if fact.category == "reading_history" or origin == "reaction":
-        return "Reading Activity"
-    if origin == "discussion":
-        return "Discussions"
-    if origin in ("explicit", "explicit_mention", USER_EDIT):
-        return "Explicit Memories"
-    return "Extracted Insights"
-
-
 def _conflict_message(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
 
 
 def _side_text(record: Record) -> str:
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
-
-
-def _mask_label(text: str) -> str:
-    """Return a source or a reason without secrets; most are too short to hold one."""
-    return mask(text) if len(text) > _SHORT_LABEL else text
-
-
-def mask_data(value: Any) -> Any:
-    """Return the same data with the secrets in its texts masked."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, dict):
-        return {key: mask_data(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [mask_data(item) for item in value]
-    return value

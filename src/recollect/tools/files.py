@@ -20,7 +20,7 @@ from recollect import checks as check
 from recollect.document.blocks import parse_blocks
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.memory import Memory
-from recollect.memory.write import refusal_of_code, refusal_of_secret
+from recollect.memory.refusals import refusal_of_code, refusal_of_secret
 from recollect.policy.secrets import find_secrets
 from recollect.records import DailyEntry, Duplicate, Note, Outcome, Record, Refused, Unchanged, new_id
 from recollect.times import parse_day
@@ -471,7 +471,7 @@ class _MemoryTree:
     def _days(memory: Memory) -> dict[str, int]:
         """Return the daily notes with their sizes, including those whose entries are all forgotten."""
         entries = memory.read(kind="daily", status="all")
-        days = {entry.day for entry in entries if isinstance(entry, DailyEntry)}
+        days = {entry.day for entry in entries if isinstance(entry, DailyEntry)} | set(memory.days())
         sizes = {f"memory/{day}.md": len(memory.daily(day).encode()) for day in days}
         return {name: size for name, size in sizes.items() if size}
 

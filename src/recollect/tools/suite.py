@@ -26,8 +26,9 @@ from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
 from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
+from recollect.memory.refusals import mask_session
 from recollect.memory.thread_pool import WORKERS
-from recollect.memory.write import DoneAlreadyError, mask_session
+from recollect.memory.write import DoneAlreadyError
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
 from recollect.tools.deferred import DeferredAnswers, DeferredCall, ReplyTimeouts

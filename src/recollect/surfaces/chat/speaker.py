@@ -119,7 +119,7 @@ def full_text(record: Record) -> str:
 def record_text(record: Record) -> str:
     """Return a record as the person reads it."""
     if isinstance(record, DailyEntry):
-        return f"{format_day(record.day)}: {record.content}"
+        return f"{format_day(record.day)}: {record.text}"
     if isinstance(record, Message):
         who = "You" if record.role == "user" and not record.speaker else record.speaker or "Assistant"
         return f"{who}: {record.content}"
