@@ -99,8 +99,9 @@ class Memory(ReportVerbs):
     ) -> Outcome:
         """Remember a fact about the user, under a key or as a sentence.
 
-        A fact that is not durable or not certain enough goes to the daily note of ``day``, by default today's.
-        Without a category, a key that one current fact has means that fact: its category is used.
+        What is not durable goes to the daily note of ``day``, by default today's, and so does the reading history. A
+        fact that is not certain enough is shown there too, until it is confirmed by being said again. Without a
+        category, a key that one current fact has means that fact: its category is used.
         """
         fact = self._drafts.fact(
             content,
@@ -118,7 +119,7 @@ class Memory(ReportVerbs):
             tags=tags,
             metadata=metadata,
         )
-        durable = durability == "durable"
+        durable = durability == "durable" and category != "reading_history"
         return self._remember(fact, durable=durable, day=as_day(day), any_category=category is None)
 
     @verb(scope="write", batch=True)

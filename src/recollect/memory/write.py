@@ -28,7 +28,7 @@ from recollect.memory.refusals import (
 )
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
-from recollect.policy.duplicates.comparison import Relation, Statement, relation
+from recollect.policy.duplicates.comparison import Relation, Statement, relation, rewords
 from recollect.policy.retention import check_kept, may_be_pruned
 from recollect.policy.secrets import mask
 from recollect.policy.topics import Topic
@@ -161,6 +161,8 @@ class Write:
                 return self._note(record, demoted=False, day=day, any_category=any_category)
             if known := self.same_key(record):
                 return self._known_key(record, known, day)
+            if certain and (captured := self._just_captured(record)):
+                return self._named(record, captured)
         similar: list[Record] = []
         if record.kind in COMPARED:
             same, similar = self._compare(record)
@@ -544,6 +546,25 @@ class Write:
                 return Updated(message=f"Confirmed: {changed.text}", record=changed, previous=known)
         return Duplicate(message=f"Already known: {known.text}", record=known)
 
+    def _just_captured(self, fact: Fact) -> Fact | None:
+        """Return what was captured as a sentence from the message that a tool now stores under a key."""
+        if fact.key is None or fact.session is None or not self.acting.actor.startswith("tool:"):
+            return None
+        of_talk = Query(session=fact.session, newest_first=True, limit=_FEW)
+        last = self.tx.find(replace(of_talk, kinds=("message",), limit=1))
+        for known in self.tx.find(replace(of_talk, kinds=("fact",), alive_at=self.now)) if last else ():
+            captured = isinstance(known, Fact) and known.key is None and last[0].id in known.messages
+            if captured and known.trusted <= fact.trusted and rewords(statement_of(fact), statement_of(known)):
+                assert isinstance(known, Fact)
+                return known
+        return None
+
+    def _named(self, fact: Fact, captured: Fact) -> Outcome:
+        """Put what was captured under the key, and into the words, of a tool that stores the same."""
+        taken = {name: getattr(fact, name) for name in ("key", "label", "category", "type", "content")}
+        named = self.apply("update", captured, replace(captured, **taken, section=None), reason="named by a tool")
+        return Updated(message=f"Remembered: {named.text}", record=named, previous=captured)
+
     def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
         statement = statement_of(record)
         similar: list[Record] = []
@@ -551,9 +572,11 @@ class Write:
             if known.expires_at is not None and known.expires_at <= self.now:
                 continue
             found = relation(statement, theirs)
-            if found is Relation.SAME:
+            # the key of a relationship is the other person
+            others = known.key != record.key and "relationship" in (known.type, record.type)
+            if found is Relation.SAME and not others:
                 return known, []
-            if found is Relation.NEAR:
+            if found is not Relation.DIFFERENT:
                 similar.append(known)
         return None, similar
 
