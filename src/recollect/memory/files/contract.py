@@ -29,6 +29,11 @@ class Files(Protocol):
     @property
     def folder(self) -> Path | None: ...
 
+    @property
+    def displaced(self) -> bool:
+        """True if the last write replaced a file that had been saved or read a moment before."""
+        ...
+
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         """Return True if a file differs from what was last rendered."""
         ...
@@ -106,6 +111,7 @@ class NoFiles:
     """The files of a store without a folder: MEMORY.md is rendered on request."""
 
     folder: Path | None = None
+    displaced = False
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         return False

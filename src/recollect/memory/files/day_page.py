@@ -11,11 +11,11 @@ from datetime import date
 from recollect.document import daily_md
 from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import Item, key_of, one_block, split_label
-from recollect.memory.daily_notes import category_of_section, day_of, follows_record, records_of_day
+from recollect.memory.daily_notes import category_of_section, day_of, follows_record, records_of_day, section_of_day
 from recollect.memory.files.erased_lines import erased_spans, was_erased
-from recollect.memory.files.page_changes import squeeze
-from recollect.memory.files.pages import MergedSave, alike_count, author_fields, is_refused, write_fields
-from recollect.memory.files.versions import PageView, Version, find_base, following_version
+from recollect.memory.files.page_changes import MergedSave, squeeze
+from recollect.memory.files.pages import alike_count, author_fields, is_headed, is_refused, write_fields
+from recollect.memory.files.versions import Base, PageView, Version, find_base, following_version
 from recollect.memory.write import Write
 from recollect.policy.retention import daily_expiry
 from recollect.policy.topics import Topic
@@ -80,8 +80,7 @@ class DayPage:
 
     def _append(self, record: Record) -> None:
         if record.status == "active":
-            section = getattr(record, "section", None) or daily_md.SECTIONS[2]
-            self._waiting.append((section, record.text))  # appended on the next read, all at once
+            self._waiting.append((_section_of(record), record.text))  # appended on the next read, all at once
             if self._said is not None:
                 self._said.add(_line_of(record))
 
@@ -141,13 +140,20 @@ class DayPage:
         begun = write.last_seq
         entries = self._with_line(write)
         lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
-        alike = alike_count(lines, _expected_line)
-        shown = PageView(("daily", "fact"), self._has_line, lambda one: squeeze(_line_of(one)), alike)
+        headings = {f"# {self._day.isoformat()}", *(f"## {_section_of(entry)}" for entry in entries.values())}
+        shown = PageView(
+            ("daily", "fact"),
+            self._has_line,
+            lambda one: squeeze(_line_of(one)),
+            alike_count(lines, _expected_line),
+            lambda: is_headed(self._text, headings),
+        )
         erased = erased_spans(write, (self.draft(write, item) for item in self.items))
         found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown, erased)
         base: Mapping[str, Record] = entries if found is None else found.records
-        changes = compare([_expected_line(record) for record in base.values()], self.items)
         merged = MergedSave(name)
+        self._drop_erased(write, [*base.values(), *entries.values()], found, merged)
+        changes = compare([_expected_line(record) for record in base.values()], self.items)
         for record_id, _ in changes.same:
             was, now = base[record_id], entries.get(record_id)
             if now is None or now.text != was.text:
@@ -171,10 +177,7 @@ class DayPage:
         fresh = {squeeze(_line_of(entry)) for record_id, entry in entries.items() if record_id not in base}
         for item in added:
             entry = self.draft(write, item)
-            if was_erased(write, entry, found):
-                self.wipe([entry])
-                merged.erased += 1
-            elif squeeze(item.content) not in fresh and not is_refused(write, entry, item, name):
+            if squeeze(item.content) not in fresh and not is_refused(write, entry, item, name):
                 write.apply("remember", None, entry, reason=f"written into {name}", written=True)
         for record in self.records(write):
             if not self.shows(record):
@@ -182,6 +185,15 @@ class DayPage:
                 merged.added += versions is not None
         merged.tell(write)
         return None if found is None else following_version(found.version, begun, write.last_seq)
+
+    def _drop_erased(self, write: Write, known: Iterable[Record], base: Base | None, merged: MergedSave) -> None:
+        """Drop lines that were erased after the version they come from: see `MemoryPage`."""
+        if not write.cache.buried:
+            return
+        said = {squeeze(_line_of(entry)) for entry in known}
+        unknown = [self.draft(write, item) for item in self.items if squeeze(item.content) not in said]
+        if erased := [entry for entry in unknown if was_erased(write, entry, base)]:
+            merged.erased += self.wipe(erased)
 
     def _edited(self, write: Write, record: Record, item: Item, name: str) -> None:
         assert isinstance(record, DailyEntry | Fact)
@@ -208,8 +220,11 @@ def _line_of(record: Record) -> str:
 
 
 def _expected_line(record: Record) -> ExpectedFact:
-    section = getattr(record, "section", None) or ""
-    return ExpectedFact(id=record.id, section=section, category=None, key=None, content=record.text)
+    return ExpectedFact(id=record.id, section=_section_of(record), category=None, key=None, content=record.text)
+
+
+def _section_of(record: Record) -> str:
+    return getattr(record, "section", None) or section_of_day(record)
 
 
 def _value_of(item: Item, record: Record) -> str:

@@ -7,13 +7,23 @@ Markdown is handled by `recollect.document`; this module does not touch the disk
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from recollect.document.matching import ExpectedFact, compare
-from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
+from recollect.document.memory_md import (
+    SECTIONS,
+    TITLE,
+    Document,
+    Item,
+    one_block,
+    section_key,
+    section_of,
+    template,
+)
 from recollect.memory.files.erased_lines import erased_spans, was_erased
 from recollect.memory.files.page_changes import (
+    MergedSave,
     Words,
     apply_changes,
     compared_line,
@@ -195,7 +205,7 @@ class MemoryPage:
         lines: dict[Hashable, Item] = {
             _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
         }
-        shown = PageView(("fact",), is_shown, _shown_line, alike_count(lines, _expected_fact))
+        shown = PageView(("fact",), is_shown, _shown_line, alike_count(lines, _expected_fact), self._has_headings)
         erased = erased_spans(write, (self.draft(write, item) for item in self._document.items))
         found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown, erased)
         if found is None:
@@ -203,9 +213,9 @@ class MemoryPage:
             self._drop_outdated(write, now)
         else:
             base = {record_id: fact for record_id, fact in found.records.items() if isinstance(fact, Fact)}
-        changes = compare([_expected_fact(fact) for fact in base.values()], self._document.items)
         merged = MergedSave(name)
-        added = self._drop_erased(write, changes.added, found, merged)
+        self._drop_erased(write, {compared_line(fact) for fact in [*base.values(), *now.values()]}, found, merged)
+        changes = compare([_expected_fact(fact) for fact in base.values()], self._document.items)
         for record_id, _ in changes.same:
             was, current = base[record_id], now.get(record_id)
             if current is not was:
@@ -231,7 +241,7 @@ class MemoryPage:
                 write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
         fresh = {compared_line(fact): fact for record_id, fact in now.items() if record_id not in base}
         rivals = {(fact.key, fact.category): words for words, fact in fresh.items() if fact.key}
-        for item in added:
+        for item in changes.added:
             if fresh.pop((item.key, squeeze(item.content)), None) is None:
                 # no two facts share a key: both wrote the same thing down, the person in their own words
                 rival = rivals.get((item.key, item.category or "key_fact")) if item.key else None
@@ -245,6 +255,9 @@ class MemoryPage:
         merged.tell(write)
         return None if found is None else following_version(found.version, begun, write.last_seq)
 
+    def _has_headings(self) -> bool:
+        return is_headed(self._document.render(), {line for line in template().splitlines() if line})
+
     def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
         """Drop lines that facts used to say: the file may be any old version, so they are not edits."""
         said = {compared_line(fact) for fact in now.values()}
@@ -253,16 +266,18 @@ class MemoryPage:
         if outdated:
             self._document = self._document.remove_all(outdated)
 
-    def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: MergedSave) -> list[Item]:
-        """Drop lines that look new but were erased after the version they come from."""
+    def _drop_erased(self, write: Write, known: Set[Words], base: Base | None, merged: MergedSave) -> None:
+        """Drop lines that were erased after the version they come from.
+
+        This comes before the comparison, which could take such a line for a new wording of another one.
+        """
         if not write.cache.buried:
-            return list(added)
-        erased = [item for item in added if was_erased(write, self.draft(write, item), base)]
+            return
+        unknown = [item for item in self._document.items if (item.key, squeeze(item.content)) not in known]
+        erased = [item for item in unknown if was_erased(write, self.draft(write, item), base)]
         if erased:
             self._document = self._document.remove_all(erased)
             merged.erased += len(erased)
-        gone = {id(item) for item in erased}
-        return [item for item in added if id(item) not in gone]
 
     def _reword(self, item: Item, fact: Fact) -> Item:
         """Give a line that the person moved the words that somebody else changed meanwhile."""
@@ -315,36 +330,10 @@ class MemoryPage:
         return next((item for item in found if item.section == section), found[0] if found else None)
 
 
-@dataclass(slots=True)
-class MergedSave:
-    """Changes that a person's save did not include yet and that were therefore kept."""
-
-    name: str
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    erased: int = 0
-
-    def note(self, before: Record, after: Record | None) -> None:
-        """Count one line that the saved text has in its earlier form."""
-        if after is None:
-            self.removed += 1
-        elif (after.key, after.content) != (before.key, before.content):
-            self.changed += 1
-
-    def tell(self, write: Write) -> None:
-        """Add a notice without the words, because its reader may not be allowed to see them."""
-        counts = {"added": self.added, "changed": self.changed, "removed": self.removed}
-        if said := ", ".join(f"{number} {what}" for what, number in counts.items() if number):
-            write.notices.append(
-                f"{self.name} was saved from an earlier version and was merged. Lines that changed since then were kept"
-                f": {said}. If you deleted one of these on purpose, use forget"
-            )
-        if self.erased:
-            write.notices.append(
-                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
-                " they were removed again. To remember one again, use remember"
-            )
+def is_headed(text: str, headings: Set[str]) -> bool:
+    """Return True if a text has all of our headings, or nothing else."""
+    lines = set(filter(None, map(str.strip, text.splitlines())))
+    return headings <= lines or lines <= headings
 
 
 def _shown_line(record: Record) -> tuple[str, str | None, str]:
