@@ -289,7 +289,7 @@ class Memory(ReportVerbs):
             "metadata": metadata,
         }
         with self._writing() as write:
-            record = find_to_change(write.tx, ref, category, type, may_be_new=content is not None)
+            record = find_to_change(write.tx, ref, category, type, may_be_new=content is not None, alive_at=self._now)
             changes = self._drafts.changes(record, given, reason)
             outcome = write.update(record, changes, reason=reason, note=note, since=as_moment(valid_from))
         return self._told(outcome, write)
@@ -324,7 +324,7 @@ class Memory(ReportVerbs):
     ) -> Outcome:
         """Remove a record from search but keep it in the journal; `undo` brings it back."""
         with self._writing() as write:
-            record = find_record(write.tx, ref, category=category, fact_type=type)
+            record = find_record(write.tx, ref, category=category, fact_type=type, alive_at=self._now)
             outcome = write.forget(record, reason=reason, replaced_by=replaced_by)
         return self._told(outcome, write)
 

@@ -22,7 +22,7 @@ from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.interests import Ranked, rank_items
 from recollect.memory.journal import Why, explain_record
 from recollect.memory.paging import PageCursor, Place
-from recollect.memory.references import find_record, id_of
+from recollect.memory.references import find_record, id_of, is_id
 from recollect.memory.search import MEMORY_KINDS, QueryVector, embed_query, search_records
 from recollect.memory.similar import similar_pairs
 from recollect.memory.unprocessed import Mark, Unread, find_unread
@@ -109,8 +109,8 @@ class ReadVerbs:
     @verb(scope="read")
     def get(self, ref: fields.Ref) -> Record:
         """Return one record, by id, by the key of a fact, or by the ending of an id."""
-        with self._reading() as reader:
-            return find_record(reader, ref)
+        with self._reading(notes=not is_id(ref)) as reader:
+            return find_record(reader, ref, alive_at=self._user_memory.clock())
 
     @verb(scope="read", paged=True)
     def read(
