@@ -33,7 +33,7 @@ def find_record(
     """Return the record with this id, this key, or this ending of an id. A key names nothing that has expired."""
     found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status, alive_at=alive_at)
     # a fact, or else the latest entry: a key may be that of many daily entries
-    found = [record for record in found if record.kind != "daily"] or found[-1:]
+    found = [record for record in found if record.kind != "daily" or not record.entry_key] or found[-1:]
     active = [record for record in found if record.status == "active"]
     found = active or found[-1:]
     if len(found) > 1:

@@ -484,7 +484,7 @@ class Write:
         day = self.gate.day_for(fact) if day is None else check_kept(day, self.now, kept)
         when = "today" if day == self.now.date() else day.isoformat()
         noted: Record
-        if demoted and not is_entry and fact.confidence >= LEAST:
+        if demoted and not is_entry and (fact.confidence >= LEAST or fact.noted_on is not None):
             noted = self.gate.uncertain(fact, day)
         else:
             noted = self.gate.entry(replace(fact, category=None) if any_category and not fact.type else fact, day)
