@@ -471,7 +471,6 @@ def test_U1_clear_asks_on_a_terminal(tmp_path: Path) -> None:
         ("erase", "city"),
         ("erase", "--everything"),
         ("clear",),
-        ("rebuild",),
         ("rebuild", "--force"),
     ],
 )
@@ -1023,7 +1022,7 @@ def test_R5_verify_finds_what_does_not_agree(cli: Cli) -> None:
         db.execute("DELETE FROM journal")
     db.close()
     broken = cli("verify", code=1)
-    assert "problem(s)" in broken.stdout
+    assert "problem" in broken.stdout
     answers = cli.json("verify", "--all", code=1)
     assert [(a["user"], a["ok"]) for a in answers] == [("anna", True), ("me", False)]
 
@@ -1157,7 +1156,7 @@ def test_R7_erase_a_topic_and_everything(cli: Cli) -> None:
     receipt = cli.json("erase", "--topic", "zebras", "--yes")["receipt"]
     assert (len(receipt["ids"]), receipt["places"]["records"]) == (2, 2)
     assert len(cli.json("read")) == 1
-    assert "Erased 'me'; nothing is left." in cli("erase", "--everything", "--yes").stdout
+    assert "Erased 'me'. Only a tombstone stays" in cli("erase", "--everything", "--yes").stdout
     assert not (cli.root / "me").exists()
     cli("show", code=3)
     assert cli("users").stderr == "There are no users yet.\n"
@@ -1173,7 +1172,7 @@ def test_U3_what_to_remove_is_named_before_anything_is_asked(cli: Cli) -> None:
 def test_U3_errors_name_options_as_they_are_typed(cli: Cli) -> None:
     assert cli("remember", "x", "--valid-from", "soon", code=2).stderr.startswith("recollect: --valid-from: ")
     assert cli("remember", "x", "--tag", "a", "--tag", "", code=2).stderr == "recollect: --tag: must not be empty\n"
-    assert cli("remember", "x", "--confidence", "3", code=2).stderr.startswith("recollect: confidence: ")
+    assert cli("remember", "x", "--confidence", "3", code=2).stderr.startswith("recollect: --confidence: ")
 
 
 def test_R7_clear(cli: Cli) -> None:
@@ -1236,7 +1235,7 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     cli("verify", code=1)
     would = cli("rebuild", "--dry-run")
     done = cli("rebuild", "--yes")
-    assert would.stdout == done.stdout
+    assert would.stdout == done.stdout.replace("Restored:", "Would restore:", 1)
     assert done.stdout.startswith("Restored: 1 fact, 1 of them from the files.\nNot recovered:\n")
     assert "everything except the facts" in done.stdout
     assert "memory.db.damaged-" in done.stderr

@@ -600,6 +600,15 @@ def test_U6_pause_incognito_resume_and_consents(person: tuple[Memory, Visit]) ->
     assert memory.consents() == ()
 
 
+def test_U6_memory_that_is_off_for_everyone_is_not_called_paused(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, enabled=False) as app:
+        app.keys.create(scope="admin")
+        with serving(app, who := Login(app.keys, open=True)) as url:
+            visit = visiting(url, who, "anna")
+            assert "Memory is turned off for everyone: nothing is stored." in visit.seen()
+            assert "Memory is on again" not in visit.post("settings/mode", mode="on")
+
+
 def test_U6_memory_is_paused_and_resumed_from_any_page_and_one_stays_there(person: tuple[Memory, Visit]) -> None:
     memory, visit = person
     a_life(memory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from recollect.counts import pluralize
 from recollect.memory.daily_notes import day_of
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
@@ -50,8 +51,9 @@ def erase_records(
         write.know_tombstones()
     if keeps_copies:
         _tell_of_copies(write, files)
+    number = pluralize(len(ids), "record")
     return Erased(
-        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
+        message=f"Erased {number}; only tombstones stay." if bury else f"Removed {number}.",
         receipt=Receipt(at=write.now, ids=tuple(ids), places=places, notices=tuple(write.notices)),
     )
 
@@ -130,9 +132,8 @@ def erase_everything(write: Write, files: Files) -> Erased:
     outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: amount for place, amount in beside.items() if amount})
-    number = len(outcome.receipt.ids)
     return Erased(
-        message=f"Cleared: {number:,} {'record' if number == 1 else 'records'} erased.",
+        message=f"Cleared: {pluralize(len(outcome.receipt.ids), 'record')} erased.",
         receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),
     )
 

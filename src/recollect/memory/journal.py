@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
+from recollect.counts import pluralize
 from recollect.errors import NotFoundError, UndoError
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Write
@@ -47,13 +48,15 @@ def _explanation(record: Record, entries: tuple[JournalEntry, ...]) -> str:
     if record.excerpt:
         sentences.append(f"based on: “{record.excerpt}”")
     if record.messages:
-        sentences.append(f"supported by {len(record.messages)} message(s): {', '.join(record.messages)}")
+        sentences.append(f"supported by {pluralize(len(record.messages), 'message')}: {', '.join(record.messages)}")
     if not record.trusted:
         sentences.append("from an untrusted source")
     changes = len(entries) - 1
     if changes > 0:
         last = entries[-1]
-        sentences.append(f"changed {changes} time(s), last by {last.actor} ({last.op}) on {last.at:%Y-%m-%d}")
+        sentences.append(
+            f"changed {pluralize(changes, 'time')}, last by {last.actor} ({last.op}) on {last.at:%Y-%m-%d}"
+        )
     if record.status != "active":
         sentences.append(f"now {record.status}")
     return "; ".join(sentences) + "."
@@ -131,7 +134,10 @@ def _undo_entry(write: Write, entry: JournalEntry, run: str | None) -> JournalEn
     if entry.op == LOST:
         raise UndoError(f"entry {entry.seq} was lost when the database was repaired and cannot be undone")
     if entry.after is None:
-        raise UndoError(f"entry {entry.seq} ({entry.op}) changed no record, so there is nothing to undo")
+        raise UndoError(
+            f"entry {entry.seq} ({entry.op}) changed no record; change a setting back with the verb that set it,"
+            " such as resume after pause"
+        )
     current = write.tx.get(entry.record_id)
     if current is None or _substance(current) != _substance(entry.after):
         if write.tx.entries(undoes=entry.seq, limit=1):

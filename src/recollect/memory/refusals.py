@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from recollect.config import Config
+from recollect.config import TURNED_OFF, Config
 from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import Refused
@@ -18,7 +18,9 @@ def refusal_if_paused(mode: str, config: Config) -> Refused | None:
     """Return the refusal of anything to be stored while memory is off, or None while it is on."""
     if mode == "incognito":
         return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-    if mode == "paused" or not config.enabled:
+    if not config.enabled:
+        return Refused(reason="paused", message=f"Not stored: {TURNED_OFF}.")
+    if mode == "paused":
         return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
     return None
 

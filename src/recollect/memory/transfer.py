@@ -15,6 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +25,7 @@ from recollect.checks import MAX_NESTING, is_nested_deeper
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
 from recollect.memory.archive_check import check_archived, check_archived_text, check_file_line, check_unique
+from recollect.memory.files.contract import NoFiles
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.mentions import texts_of, texts_of_interaction
@@ -202,7 +204,18 @@ def _import_any(
     skipped: list[str] = []
     kind, drafts = read_drafts(path, memory.user.user_id, from_user, memory.clock(), memory.config, skipped)
     report = ImportReport(format=kind, skipped=skipped)
-    return _merge_drafts(memory, acting, drafts, report, dry_run, progress)
+    with _rehearsal_memory(memory) if dry_run else nullcontext(memory) as target:
+        return _merge_drafts(target, acting, drafts, report, dry_run, progress)
+
+
+@contextmanager
+def _rehearsal_memory(memory: UserMemory) -> Iterator[UserMemory]:
+    """Yield the memory itself; if there is none yet, an empty one elsewhere: a dry run must not create it."""
+    if memory.user.exists() or memory.files.any_text():
+        yield memory
+        return
+    with memory.user.rehearsal() as user:
+        yield UserMemory(user, NoFiles(), memory.config, memory.clock)
 
 
 def check_source(path: Path) -> None:

@@ -451,6 +451,10 @@ class UserStore(Protocol):
         """Open this user's only transaction; an exception inside rolls it back."""
         ...
 
+    def rehearsal(self) -> AbstractContextManager[UserStore]:
+        """Lend a store for writes that are rolled back: this one, or an empty one if those would create this one."""
+        ...
+
     def check(self) -> list[str]:
         """Return problems of the stored data itself, as far as the database can tell."""
         ...

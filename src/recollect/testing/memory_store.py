@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from typing import Any, TypeVar, Unpack
@@ -130,6 +130,9 @@ class MemoryUser:
             self._data = transaction.data
             for hook in transaction.hooks:
                 hook()
+
+    def rehearsal(self) -> AbstractContextManager[MemoryUser]:
+        return nullcontext(self)
 
     def check(self) -> list[str]:
         return []

@@ -36,6 +36,8 @@ UserId = Annotated[int, Arg(user=True)]
 Confidence = Annotated[float, Arg(low=0.5, high=1.0)]
 Excerpt = Annotated[str | None, Arg(aside=True)]
 _FIELDS = {"content": "fact_value", "key": "fact_key", "ref": "fact_key", "excerpt": "source_excerpt"}
+_MOST_READ = 1000
+"""How many messages of another member of a group are looked through."""
 _TYPE_OF_CATEGORY = {"preference": "preference", "work_context": "skill"}
 
 
@@ -253,10 +255,11 @@ def create_episode(
 ) -> ToolAnswer:
     """Create a memorable episode from the recent conversation. Use when something significant happened (important
     info shared, emotional moment, milestone, etc.)."""
-    messages = _recent(scope, message_count)
+    said = _recent_of_all(scope, message_count)
+    messages = [message for message, _ in said]
     speakers = dict.fromkeys(
-        message.speaker or scope.memory.user_id
-        for message in messages
+        message.speaker or user_id
+        for message, user_id in said
         if isinstance(message, Message) and message.role == "user"
     )
     outcome = scope.memory.episode(
@@ -512,3 +515,19 @@ def _recent(scope: Scope, count: int) -> list[Record]:
         return []
     found = scope.memory.read(kind="message", session=scope.session, newest_first=True, limit=count)
     return found[::-1]
+
+
+def _recent_of_all(scope: Scope, count: int) -> list[tuple[Record, str]]:
+    """Return the latest messages of the conversation with their user; in a group, those of everybody."""
+    found = [(message, scope.memory.user_id) for message in _recent(scope, count)]
+    for other in scope.others if count else ():
+        said = other.read(kind="message", newest_first=True, limit=_MOST_READ)
+        here = [message for message in said if _is_same_talk(message.session, scope.session)]
+        found += [(message, other.user_id) for message in here[:count]]
+    return sorted(found, key=lambda one: (one[0].valid_from, one[0].id))[-count:] if count else []
+
+
+def _is_same_talk(session: str | None, other: str | None) -> bool:
+    """Return True if two sessions are one conversation of a group: the same one, or those of two people in a place."""
+    place = (session or "").rpartition("@")[0]
+    return other is None or session == other or bool(place and place == other.rpartition("@")[0])

@@ -42,6 +42,8 @@ class Scope:
     session: str | None = None
     people: tuple[str, ...] = ()
     """The users the conversation can reach: the user, or all participants."""
+    others: tuple[Memory, ...] = ()
+    """The memories of the other participants, limited to the chat. Tools only read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,6 @@ def forget_command(
         raise InvalidInputError("forget", "name a record, or use --topic")
     if ref is not None and topic is not None:
         raise InvalidInputError("forget", "give exactly one of these, not several together: one REF, or --topic WORDS")
-    session.may_ask(yes, dry_run)
     if topic is not None:
         return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
     assert ref is not None
@@ -79,6 +78,7 @@ def forget_command(
         outcome = session.rehearse(act)
         if dry_run:
             return session.print_outcome(outcome, dry_run=True)
+        session.may_ask(yes)
         if isinstance(outcome, Forgotten):
             _print_records(session, [session.existing_memory.get(outcome.record.id)])
         if not session.agreed("Forget this?", yes):
@@ -92,6 +92,7 @@ def _forget_topic(session: CliSession, topic: str, reason: str | None, yes: bool
     ]
     if not found:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
+    session.may_ask(yes, dry_run)
     _print_records(session, found)
     answer = {"outcome": "forgotten", "done": True, "records": found}
     if dry_run:
@@ -133,7 +134,6 @@ def erase_command(
         raise InvalidInputError("erase", "name a record, or use --topic or --everything")
     if targets > 1:
         raise InvalidInputError("erase", "give exactly one of these, not several together: REFS, --topic, --everything")
-    session.may_ask(yes, dry_run)
     if everything:
         return _erase_user(session, yes, dry_run)
     if topic is not None:
@@ -141,6 +141,7 @@ def erase_command(
     names = list(refs or ())
     outcome = session.rehearse(lambda trial: trial.erase(*names))
     ids = outcome.receipt.ids
+    session.may_ask(yes, dry_run)
     if not yes or dry_run:
         _print_records(session, [session.existing_memory.get(record_id) for record_id in ids])
     if not dry_run:
@@ -155,6 +156,7 @@ def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> i
     found, receipt = session.rehearse(lambda trial: trial.erase_topic(topic))
     if receipt is None:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
+    session.may_ask(yes, dry_run)
     if not yes or dry_run:
         _print_records(session, found)
     if not dry_run:
@@ -183,7 +185,8 @@ def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
     if not session.agreed(question, yes):
         return NO
     receipt = session.recollect.erase_user(session.user)
-    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing is left.'}"
+    left = receipt.left or "Only a tombstone stays, so that older files bring nothing back."
+    message = f"Erased {session.user!r}. {left}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
     _print_receipt(session, receipt)
     session.out.line(message)
@@ -193,7 +196,6 @@ def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
 @command(REMOVE, "recollect clear", "recollect clear --yes", writes=True)
 def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False) -> int:
     """Erase everything about the user and start over."""
-    session.may_ask(yes, dry_run)
     memory = session.existing_memory
     if dry_run:
         return _print_erasure(session, session.rehearse(lambda trial: trial.clear()), dry_run)
@@ -219,12 +221,18 @@ def pause_command(session: CliSession, given: Given) -> None:
 
 
 @command(REMOVE, "recollect resume", writes=True)
-def resume_command(session: CliSession) -> None:
+def resume_command(session: CliSession) -> int:
     """Store and search again after a pause."""
     memory = session.memory
     memory.resume()
     session.out.document({"user": session.user, "mode": memory.mode})
+    if not session.config.enabled:
+        from recollect.config import TURNED_OFF
+
+        session.out.aside(f"Nothing is stored: {TURNED_OFF}.")
+        return NO
     session.out.line("Memory is on.")
+    return DONE
 
 
 @command(

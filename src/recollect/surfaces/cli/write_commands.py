@@ -40,7 +40,7 @@ _mirror(
     "jot",
     "Add an entry to a daily note.",
     'recollect jot "Read the paper on BM25"',
-    'recollect jot "Talked about the move" --section Discussions --day 2026-02-12',
+    'recollect jot "Talked about the move" --section Discussions',
 )
 
 
@@ -134,9 +134,9 @@ def edit_command(
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
-        memory = session.existing_memory
+        memory = session.memory
         before = memory.show() if day is None else memory.daily(day)
-        outcome = session.rehearse(lambda trial: trial.edit(text, day=day, expect=seen))
+        outcome = session.rehearse_new(lambda trial: trial.edit(text, day=day, expect=seen))
         for line in unified_diff(before.splitlines(), text.splitlines(), "now", "then", lineterm=""):
             session.out.line(line)
     code = session.print_outcome(outcome, dry_run=dry_run)

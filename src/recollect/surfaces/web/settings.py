@@ -35,6 +35,7 @@ def mode_view(request: WebRequest) -> Response:
     wanted = request.field("mode")
     if wanted == "on":
         request.memory.resume()
+        wanted = "on" if request.memory.config.enabled else "off"
     elif wanted in ("paused", "incognito"):
         request.memory.pause(incognito=wanted == "incognito")
     else:
