@@ -945,6 +945,56 @@ def test_U3_merging_and_undoing_a_run(cli: Cli) -> None:
     cli("merge", first, "--content", "x", code=2)
 
 
+def test_U1_undo_takes_back_nothing_but_the_last_change(cli: Cli) -> None:
+    cli("remember", "Likes tea")
+    for done, told in (
+        (("consent", "across_chats"), "recollect consent across_chats --withdraw"),
+        (("consent", "across_chats", "--withdraw"), "recollect consent across_chats."),
+        (("pause",), "recollect resume"),
+        (("resume",), "recollect pause"),
+        (("scratch", "plan", "one"), "a value in working memory; to take it back: recollect undo "),
+        (("say", "Hello", "--session", "s"), "a message; to take it back: recollect undo "),
+    ):
+        cli(*done)
+        refused = cli("undo", code=1)
+        assert "nothing was undone" in refused.stderr and told in refused.stderr, refused.stderr
+        assert "recollect undo 1" in refused.stderr  # the change before it
+        assert [one["content"] for one in cli.json("read", "--kind", "fact")] == ["Likes tea"]
+    last = cli.json("history")[-1]["seq"]
+    cli("undo", str(last))
+    cli("undo", str(last - 1))  # the working memory
+    assert "'resume'" in cli("undo", code=1).stderr
+    cli("remember", "Plays chess")
+    assert "Plays chess" in cli("undo").stdout
+    cli("remember", "Sails", "--key", "hobby")
+    cli("erase", "hobby", "--yes")
+    assert "an erasure, which cannot be undone" in cli("undo", code=1).stderr
+    assert [one["content"] for one in cli.json("read", "--kind", "fact")] == ["Likes tea"]
+
+
+@pytest.mark.parametrize("who", [("--agent", "bot"), ("--actor", "agent:bot")])
+def test_R7_an_agent_on_the_command_line_does_not_speak_for_the_person(cli: Cli, who: tuple[str, str]) -> None:
+    said = "Takes zoloftium daily"
+    cli("remember", "tea", "--key", "drink")
+    cli("remember", said, "--key", "pill")
+    cli("erase", "pill", "--yes")
+    for command in (
+        ("remember", said),
+        ("note", said),
+        ("note", "About health", "--title", said),
+        ("jot", said),
+        ("observe", said),
+        ("episode", "Health", said),
+        ("update", "drink", said),
+        ("update", "drink", "--tag", said),
+    ):
+        assert cli.json(*command, *who, code=1)["reason"] == "erased", command
+    assert cli.json("remember", "Likes rum", *who)["record"]["source"] == f"tool:{who[1]}"
+    assert cli.json("remember", said, *who, "--source", "explicit")["done"]  # which says that the person asked
+    cli("erase", "--topic", "zoloftium", "--yes")
+    assert cli.json("remember", said, "--actor", "person")["done"]
+
+
 def test_U1_undo_says_what_it_took_back(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     cli("update", "role", "Teacher")

@@ -20,6 +20,7 @@ Progress = Callable[[int, int], None]
 """Called with the amount done and the total."""
 
 _RECENT = 200
+_AUTOMATIC = frozenset({"prune", "expire", "spend", "rebuild", LOST})
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -106,6 +107,20 @@ def last_change(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
             undone |= {entry.undoes} if entry.seq not in undone else set()
         elif entry.seq not in undone and _is_change(entry):
             return entry
+    return None
+
+
+def followed_by(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
+    """Return what was done after the last change that `last_change` returns: a setting, a message, a link, an erasure.
+
+    None if nothing was. Automatic changes and what was undone do not count.
+    """
+    undone: set[int] = set()
+    for entry in newest_first:
+        if entry.undoes is not None:
+            undone |= {entry.undoes} if entry.seq not in undone else set()
+        elif entry.seq not in undone and entry.op not in _AUTOMATIC:
+            return None if _is_change(entry) else entry
     return None
 
 

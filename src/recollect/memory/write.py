@@ -6,17 +6,20 @@ transaction, one journal entry per change, checked by the policy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.acting import Acting as Acting
+from recollect.memory.acting import DoneAlreadyError as DoneAlreadyError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
 from recollect.memory.daily_notes import records_of_day
 from recollect.memory.gate import LEAST, Gate
+from recollect.memory.mentions import Copy
 from recollect.memory.refusals import (
     ERASED,
     mask_data,
@@ -55,39 +58,6 @@ from recollect.store.contract import Query, Tombstone, Transaction
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acting:
-    """The actor of a change, with its session, run and tool call."""
-
-    actor: str = "person"
-    agent: str | None = None
-    session: str | None = None
-    chat: str | None = None
-    """The chat it is done in, which limits what is read and written, see `recollect.memory.chat_scope`."""
-    run: str | None = None
-    call: str | None = None
-    trusted: bool = True
-    may_be_done: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
-    """Returns True if another process may have made the same call meanwhile; it is then not repeated."""
-
-    @property
-    def is_person(self) -> bool:
-        """True for the person themselves, not an agent in their name."""
-        return self.actor == "person" and self.agent is None
-
-    @property
-    def edits_as(self) -> str:
-        """The source of what this actor writes into a file. Only the person's own is a `USER_EDIT`."""
-        if self.is_person:
-            return USER_EDIT
-        name = self.agent if self.actor == "person" else self.actor
-        return f"tool:{(name or '').removeprefix('tool:')}"
-
-
-class DoneAlreadyError(Exception):
-    """Another process has made this call; nothing was done here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +101,7 @@ class Write:
         """Topics that were erased: they must also go from data kept outside the memory."""
         self.cleared = False
         """True if everything was erased: then all data kept outside must go."""
-        self.before_erasing: Callable[[], None] = lambda: None
+        self.before_erasing: Callable[[Sequence[Topic]], Sequence[Copy]] = lambda topics: ()
         self.joined_tombstones: Callable[[Record], list[Tombstone]] = lambda record: []
         """Both as in `recollect.memory.transaction.Hooks`."""
 
@@ -190,8 +160,10 @@ class Write:
         if record.kind == "daily" and not record.entry_key and changes.get("content", record.content) != record.content:
             raise InvalidInputError("content", "of a daily note cannot be changed; jot a new entry, or erase this one")
         changed = self._clean(replace(record, **changes))
-        if refused := self.refusal(changed, known=[record]):
+        if refused := self.refusal(changed, known=[record], inherits="source" not in changes):
             return refused
+        if note and not is_persons(changed) and self._repeats_erased(note, anyone=True):
+            note = None
         if isinstance(record, Fact) and isinstance(changed, Fact) and "confidence" in changes:
             if record.noted_on is None and not self.gate.passes(changed):
                 if changed.content != record.content:  # what is certain stays
@@ -243,7 +215,7 @@ class Write:
     def merge(self, records: Sequence[Record], merged: Record, *, reason: str | None = None) -> Outcome:
         """Merge several records into one; they stay as superseded."""
         merged = self._clean(merged)
-        if refused := self.refusal(merged, known=records):
+        if refused := self.refusal(merged, known=records, inherits=True):
             return refused
         merged = move_to_chat(merged, common_chat(records))
         run = self.acting.run or new_id("run")
@@ -394,6 +366,10 @@ class Write:
             hashes += tombstone_hashes(record, secret)
         return [one for one in hashes if one in self.cache.buried]
 
+    def had(self, record: Record) -> bool:
+        """Return True if a record was stored before this write."""
+        return all(change.after is None or change.after.id != record.id or change.before for change in self.changes)
+
     def know_tombstones(self) -> None:
         """Recognise from now on what this write has erased. Call it after storing the tombstones."""
         self.cache.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
@@ -416,8 +392,11 @@ class Write:
         """Return the refusal of everybody but the person while memory is off, or None."""
         return refusal_if_paused(self.state.mode, self.config)
 
-    def refusal(self, record: Record, known: Sequence[Record] = ()) -> Refused | None:
-        """Return the policy's refusal of this record, or None; what ``known`` records say already may stay."""
+    def refusal(self, record: Record, known: Sequence[Record] = (), *, inherits: bool = False) -> Refused | None:
+        """Return the policy's refusal of this record, or None; what ``known`` records say already may stay.
+
+        With ``inherits`` its source is that of a known record, and so not a claim of whoever changes it.
+        """
         by_person = record.source == USER_EDIT and self.acting.is_person
         if not by_person and (paused := self.paused()):
             return paused
@@ -431,7 +410,7 @@ class Write:
             refused := refusal_of_code(text) or (refusal_of_code(record.content) if record.key else None)
         ):
             return refused
-        if self.cache.buried and not by_person and self._is_erased(record, known):
+        if self.cache.buried and not by_person and self._is_erased(record, known, inherits):
             return Refused(reason="erased", message=ERASED)
         return None
 
@@ -441,20 +420,47 @@ class Write:
             return refused
         return Refused(reason="erased", message=ERASED) if self._repeats_erased(text) else None
 
-    def _repeats_erased(self, text: str) -> bool:
-        """Return True if somebody but the person writes an erased statement, or a line that is one."""
-        if self.acting.is_person or not self.cache.buried:
+    def _repeats_erased(self, text: str, *, anyone: bool = False) -> bool:
+        """Return True if somebody but the person, or ``anyone``, writes an erased statement, or a line that is one."""
+        if not self.cache.buried or (self.acting.is_person and not anyone):
             return False
-        return not self.cache.buried.isdisjoint(text_hashes(lines_of(text), self.state.secret))
+        return bool(self._without_remembered(self._tombstones_in(text), [text]))
 
-    def _is_erased(self, record: Record, known: Sequence[Record]) -> bool:
+    def has_just_erased(self, text: str) -> bool:
+        """Return True if this write erased this statement, or one that is a line of the text."""
+        return any(tombstone.at >= self.now for tombstone in self._tombstones_in(text))
+
+    def _tombstones_in(self, text: str) -> list[Tombstone]:
+        hashes = [one for one in text_hashes(lines_of(text), self.state.secret) if one in self.cache.buried]
+        return self.tx.tombstones(hashes) if hashes else []
+
+    def _is_erased(self, record: Record, known: Sequence[Record], inherits: bool) -> bool:
         """Return True if the person had this erased, and it is not they who say it again."""
-        if is_persons(record) and record.kind != "message" and not self.acting.actor.startswith("tool:"):
+        acting = self.acting
+        claimed = not acting.actor.startswith("tool:") and (acting.is_person or not inherits)
+        if is_persons(record) and record.kind != "message" and claimed:
             return False
         found = self._tombstones_of(record, known)
         if record.kind == "message" and is_persons(record):
             return any(tombstone.at >= record.valid_from for tombstone in found)
-        return bool(found)
+        key = record.key if record.kind == "fact" else None
+        return bool(self._without_remembered(found, [record.content, *texts_beside(record)], key))
+
+    def _without_remembered(
+        self, found: Sequence[Tombstone], texts: Iterable[str], key: str | None = None
+    ) -> list[Tombstone]:
+        """Return the tombstones but those of what the person had remembered again, under this key, and keeps."""
+        if not found:
+            return []
+        again: set[str] = set()
+        for line in dict.fromkeys(line for text in texts for line in lines_of(text)):
+            for kind in COMPARED:
+                for known, _ in self.likely(Statement.of(line, key), kind):
+                    if is_persons(known) and key in (None, known.key):
+                        hashes = {*tombstone_hashes(known, self.state.secret)}
+                        hashes |= {one.hash for one in self.joined_tombstones(known)}
+                        again |= {one.hash for one in found if one.hash in hashes and known.updated_at >= one.at}
+        return [one for one in found if one.hash not in again]
 
     def was_erased(self, record: Record) -> bool:
         """Return True if the person had this erased after it was made, even if they had asked to remember it then."""

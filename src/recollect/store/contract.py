@@ -54,6 +54,8 @@ class Query:
     """Only what held at this moment: the highest version valid then, unless the record is archived by now. Overrides
     `statuses`.
     """
+    replaced: bool = False
+    """Only what was replaced and is kept: earlier versions, and superseded records. Overrides `statuses`."""
     newest_first: bool = False
     after: tuple[datetime, str] | None = None
     """The creation time and id of the last record seen: only what comes after it, in the requested order."""

@@ -170,7 +170,10 @@ class MemoryReader:
     def find(self, query: Query) -> list[Record]:
         pool = list(self.data.latest.values()) if query.valid_at is None else self._held_at(query.valid_at)
         wanted = {one.name: getattr(query, one.name) for one in fields(query)}
-        if query.valid_at is not None:
+        if query.replaced:
+            pool = [*self.data.closed.values(), *self.data.latest.values()]
+            wanted["statuses"] = ("superseded",)
+        elif query.valid_at is not None:
             wanted["statuses"] = None
         by_seq = query.changed_after is not None
         order = (lambda r: r.seq) if by_seq else (lambda r: (r.created_at, r.id, r.version))

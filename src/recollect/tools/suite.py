@@ -145,6 +145,8 @@ class Suite:
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
+        if memory.is_semantic:
+            self.tools = {name: tool.with_embedder() for name, tool in self.tools.items()}
         # check these now, so that the host gets the error; with others, the chat is a group
         chat = group_chat(chat) if chat and others else chat
         memory.acting(agent=agent, session=session)

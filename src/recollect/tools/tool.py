@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from recollect.memory.memory import Memory
@@ -64,8 +64,15 @@ class Tool:
     run: Callable[..., ToolAnswer] = field(repr=False)
     reads: Callable[[Mapping[str, Any]], bool] = field(default=lambda _: False, repr=False)
     """Returns True if a call with these arguments only reads, for a tool that can also write."""
+    semantic: tuple[str, str] = ("", "")
+    """Words of the description, and those that take their place where an embedder is set."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)
     """The tool's names of parameters that the core names differently, for error messages."""
+
+    def with_embedder(self) -> Tool:
+        """Return the same tool, described as it works where an embedder is set."""
+        plain, semantic = self.semantic
+        return replace(self, description=self.description.replace(plain, semantic)) if plain else self
 
     def schema(self, *, with_user: bool = True) -> dict[str, Any]:
         """Return the JSON Schema of its arguments, without the user where the connection decides it."""
@@ -83,6 +90,7 @@ def tool(
     fields: dict[str, str] | None = None,
     name: str | None = None,
     reads: Callable[[Mapping[str, Any]], bool] | None = None,
+    semantic: tuple[str, str] = ("", ""),
 ) -> Callable[[Callable[..., ToolAnswer]], Tool]:
     """Declare a tool. Its docstring is its description for the model; its first parameter is the `Scope`."""
 
@@ -102,6 +110,7 @@ def tool(
             json=json,
             run=function,
             fields=fields or {},
+            semantic=semantic,
             reads=reads or (lambda _: level == "read_only"),
         )
 

@@ -149,6 +149,6 @@ class MergedSave:
             )
         if self.erased:
             write.notices.append(
-                f"{self.name} was saved from an earlier version with {pluralize(self.erased, 'line')} erased since;"
-                " removed again. To remember one again, use remember"
+                f"{self.name} was saved from an earlier version with {pluralize(self.erased, 'line')} unlinked or"
+                " erased since; removed again. To remember one again, use remember"
             )

@@ -6,8 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from recollect.errors import InvalidInputError, NotFoundError
-from recollect.records import CONSENT_MEANINGS, Consent, Erased, Forgotten, Outcome, Receipt, Record, new_id
+from recollect.errors import InvalidInputError, NotFoundError, UndoError
+from recollect.records import (
+    CONSENT_MEANINGS,
+    Consent,
+    Erased,
+    Forgotten,
+    JournalEntry,
+    Outcome,
+    Receipt,
+    Record,
+    new_id,
+)
 from recollect.surfaces.cli.options import DryRun, Given, Yes, argument, option
 from recollect.surfaces.cli.output import RECORD_HEAD, count_each, count_memories, record_line, record_rows
 from recollect.surfaces.cli.program import CHANGE, REMOVE, command
@@ -18,6 +28,7 @@ if TYPE_CHECKING:
 
 _Topic = Annotated[str | None, option("--topic", "Everything that contains all these words.", "WORDS")]
 _MOST_LISTED = 30
+_NOT_MEMORIES = {"message": "a message", "scratch": "a value in working memory"}
 
 
 @command(CHANGE, "recollect undo", "recollect undo 12", "recollect undo run-01k… --yes", writes=True)
@@ -30,6 +41,8 @@ def undo_command(
     dry_run: DryRun = False,
 ) -> int:
     """Undo a change or a whole run of changes."""
+    if target is None:
+        _check_last(session)
     outcome = session.rehearse(lambda trial: trial.undo(target))
     several = len(outcome.entries) > 1
     if several or dry_run:
@@ -44,6 +57,36 @@ def undo_command(
     if not several and first.before is not None:
         session.out.line(f"Restored: {record_line(first.before)}")
     return code
+
+
+def _check_last(session: CliSession) -> None:
+    """Raise `UndoError` with the command to use, if the last thing done was not a change of a memory."""
+    from recollect.memory.journal import followed_by, last_change
+
+    entries = session.existing_memory.history()[::-1]
+    last = followed_by(entries)
+    if last is None:
+        return
+    change = last_change(entries)
+    before = f". The change before it: recollect undo {change.run or change.seq}" if change else ""
+    raise UndoError(f"nothing was undone: the last change (entry {last.seq}) was {_describe_last(last)}{before}")
+
+
+def _describe_last(last: JournalEntry) -> str:
+    if last.actor.startswith("link:"):
+        return "a link of two channels; to revert it: recollect link undo"
+    if last.after is not None:
+        return f"{_NOT_MEMORIES.get(last.after.kind, last.op)}; to take it back: recollect undo {last.seq}"
+    if last.op == "erase":
+        return "an erasure, which cannot be undone"
+    back = {
+        "consent": f"consent {last.reason} --withdraw",
+        "withdraw": f"consent {last.reason}",
+        "pause": "resume",
+        "incognito": "resume",
+        "resume": "pause",
+    }.get(last.op)
+    return f"the setting {last.op!r}; to change it back: recollect {back}" if back else f"{last.op!r}"
 
 
 @command(

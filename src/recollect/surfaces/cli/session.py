@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -124,6 +124,13 @@ class CliSession:
         if not memory.exists:
             raise NotFoundError(f"There is no memory for {self.user!r} yet.")
         return memory
+
+    def attribute(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments of a verb with the source of an agent that writes: it is not the person's own word."""
+        from recollect.memory.write import Acting
+
+        acting = Acting(actor=self.actor or "person", agent=self.agent)
+        return given if acting.is_person or "source" in given else {**given, "source": acting.edits_as}
 
     # the result
 

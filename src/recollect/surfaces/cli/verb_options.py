@@ -73,7 +73,8 @@ def _parameter(argument: Argument) -> inspect.Parameter:
             name = f"{name}/--no-{name.removeprefix('--')}"
         short = [_SHORT[argument.name]] if argument.name in _SHORT else []
         shown = typer.Option(name, *short, help=field.help, metavar=field.metavar)
-        default = None if default == () else default
+        # None: not given. The source depends on who writes (`CliSession.attribute`)
+        default = None if default == () or argument.name == "source" else default
     kind = _type_of(argument)
     return inspect.Parameter(
         argument.name,

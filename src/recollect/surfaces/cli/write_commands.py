@@ -17,7 +17,9 @@ def _mirror(verb: str, does: str, *examples: str) -> None:
     """Make a verb that writes a command, with all its arguments."""
 
     def write(session: CliSession, given: Given) -> int:
-        return session.print_outcome(getattr(session.memory, verb)(**given))
+        return session.print_outcome(
+            getattr(session.memory, verb)(**given if verb == "say" else session.attribute(given))
+        )
 
     write.__doc__ = does
     command(REMEMBER, *examples, name=verb, writes=True, mirrors=verb)(write)
@@ -56,7 +58,7 @@ def observe_command(
     category: Annotated[ObservationCategory, option("--category -c", "What it is.")] = "finding",
 ) -> int:
     """Store a finding, an insight or a lesson."""
-    return session.print_outcome(session.memory.observe(category=category, **given))
+    return session.print_outcome(session.memory.observe(category=category, **session.attribute(given)))
 
 
 _mirror(
@@ -109,7 +111,8 @@ def scratch_command(
 )
 def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
-    return session.print_outcome(session.existing_memory.update(**given))
+    told = session.attribute(given) if "content" in given else given
+    return session.print_outcome(session.existing_memory.update(**told))
 
 
 @command(
