@@ -1,4 +1,4 @@
-# make run: the main job.  make test: the checks and the everyday tests.  make test-all: every test at full volume, with new seeds.
+# make run: the main job.  make demo: watch HN Pal, the example bot.  make test: the checks and the everyday tests.  make test-all: every test at full volume, with new seeds.
 # All set themselves up.
 
 PYTHON ?= python3
@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 APT := -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
 
-.PHONY: setup run test everyday test-all check lint types all-types soak browser screenshots docs format bench clean
+.PHONY: setup run demo test everyday test-all check lint types all-types soak browser screenshots docs format bench clean
 
 setup: .venv/ready
 
@@ -23,6 +23,11 @@ setup: .venv/ready
 
 run: setup
 	@$(BIN)/recollect serve --example
+
+# A week of HN Pal (examples/README.md), offline, in less than two minutes.
+demo: setup
+	@rm -rf data/hn-pal-demo
+	@$(BIN)/python examples/hn_pal --folder data/hn-pal-demo
 
 # The browser is installed while packages are, and types are checked while the tests wait for processes and databases.
 test:

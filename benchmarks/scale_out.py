@@ -204,11 +204,12 @@ def users(number: int) -> None:
         app.user("first").note("so that there are tables")
         with psycopg.connect(app.config.database_url) as db:
             db.execute(
-                "INSERT INTO users (id, memory_created_at, memory_seq, memory_mode, memory_secret) "
-                "SELECT '@tenant-' || n %% 100 || '/' || n, now(), 0, 'on', 'x' FROM generate_series(1, %s) AS n",
+                "WITH made AS (INSERT INTO users SELECT FROM generate_series(1, %s) RETURNING id), "
+                "numbered AS (SELECT id AS account, row_number() OVER () AS n FROM made) INSERT INTO memory_users "
+                "SELECT '@tenant-' || n %% 100 || '/' || n, account, true, now(), 0, 'on', 'x' FROM numbered",
                 (number,),
             )
-            db.execute("INSERT INTO users (id) SELECT 'app-' || n FROM generate_series(1, %s) AS n", (number,))
+            db.execute("INSERT INTO users SELECT FROM generate_series(1, %s)", (number,))
         asked: dict[str, Callable[[], Iterable[str]]] = {
             "everyone": lambda: app.users(),
             "all of a tenant": lambda: app.users(tenant="tenant-7"),

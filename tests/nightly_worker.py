@@ -56,7 +56,7 @@ class Host(Recollect):
         """One line, whole even if several processes tell at once."""
         os.write(self._told, (" ".join(map(str, (os.getpid(), *words))) + "\n").encode())
 
-    def extractor(self) -> Extractor:
+    def extractor(self, *, required: bool = True) -> Extractor:
         """What the settings say, told when it begins and ends."""
         inner = super().extractor()
 

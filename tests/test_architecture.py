@@ -31,6 +31,7 @@ FLOORS = {
     "work": 8,
     "app": 9,
     "surfaces": 11,
+    "__main__": 12,
     "testing": 12,
 }  # fmt: skip
 

@@ -28,7 +28,7 @@ from recollect.agents.gather_interactions import Gathered
 from recollect.client import connect
 from recollect.config import Config
 from recollect.memory.unprocessed import Mark
-from recollect.records import RECORD_TYPES, Record
+from recollect.records import OBSERVATION_CATEGORIES, RECORD_TYPES, Record
 from recollect.surfaces.chat.conversation import Conversation
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.tools.catalog import SUITES, tools_of
@@ -382,6 +382,9 @@ def verbs(known: Known, folder: Path) -> dict[str, list[tuple[Sequence[Any], dic
         ],
         "note": [(("The clinic has our insurance number",), {})],
         "observe": [(("They fear the clinic", "insight"), {})],
+        "remember_fil": [((["The clinic is far"], ["They fear the clinic"], ["Call the clinic early"]), {})],
+        "recall_by_category": [((word, name), {}) for word in words for name in OBSERVATION_CATEGORIES],
+        "recall_fil": [((word, 50), {}) for word in words],
         "episode": [(("Clinic visit", "They cried at the clinic"), {"tags": ["clinic"]})],
         "say": [(("The clinic called about the illness",), {"session": "family-talk"})],
         "jot": [(("Bad night after the clinic",), {})],

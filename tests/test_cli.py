@@ -729,7 +729,7 @@ def test_U3_searching(cli: Cli) -> None:
     found = cli.json("search", "tea", "market", "--kind", "note")
     assert (found["query"], found["mode"], found["note"]) == ("tea market", "words", "")
     [hit] = found["hits"]
-    assert hit.keys() == {"record", "score", "raw_score", "words", "signals", "passage", "why"}
+    assert hit.keys() == {"record", "score", "raw_score", "words", "signals", "passage", "earlier", "why"}
     assert hit["record"]["kind"] == "note" and 0 < hit["score"] <= 1
     assert hit["words"] == ["tea", "market"] and hit["why"].startswith("tea, market")
     assert sum(hit["signals"].values()) == pytest.approx(hit["raw_score"])
@@ -1424,6 +1424,7 @@ def test_U3_edit_reads_standard_input_and_edits_notes(cli: Cli, tmp_path: Path) 
 _NOT_COMMANDS = {
     "user_id",
     "in_chat",
+    "is_semantic",
     "unread",
     "config",
     "clock",

@@ -23,6 +23,7 @@ from recollect.memory.memory import Memory
 from recollect.records import Fact
 from recollect.surfaces.chat import forget_commands
 from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.chat.conversation import Conversation
 from recollect.surfaces.chat.page import ChatPage, Choice
 from recollect.surfaces.chat.speaker import Asker
 from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, cell_width, count_phone_lines, fit_cells, one_safe_line
@@ -525,7 +526,7 @@ def test_U1_what_can_no_longer_be_undone_is_said_kindly(known: World) -> None:
 
 def test_P7_pause_resume_and_incognito_say_what_they_mean_and_may_be_repeated(known: World) -> None:
     for command, mode, first, second in (
-        ("pause", "paused", "Memory is paused.", "Memory is already paused."),
+        ("pause on", "paused", "Memory is paused.", "Memory is already paused."),
         ("incognito", "incognito", "You are incognito now.", "You are already incognito."),
         ("resume", "on", "Memory is on again.", "Memory is on."),
     ):
@@ -534,7 +535,20 @@ def test_P7_pause_resume_and_incognito_say_what_they_mean_and_may_be_repeated(kn
         assert str(known.run(command)).startswith(second) and known.memory.mode == mode
         assert len(known.memory.history()) == entries
     assert "Memory is paused." in str(known.press(known.run("incognito"), "Pause"))
-    assert known.press(known.run("pause"), "Resume") and known.memory.mode == "on"
+    assert known.press(known.run("pause on"), "Resume") and known.memory.mode == "on"
+
+
+def test_C7_pause_toggles_and_a_message_that_is_delivered_twice_toggles_once(known: World) -> None:
+    assert str(known.run("pause")).startswith("Memory is paused.") and known.memory.mode == "paused"
+    assert str(known.run("pause")).startswith("Memory is on again.") and known.memory.mode == "on"
+    assert known.run("pause off") and known.memory.mode == "on"
+    assert "on or off" in str(known.run("pause perhaps")) and known.memory.mode == "on"
+    for name in ("1", "2"):
+        talk = Conversation(known.app, ME, place="chat", clock=known.clock)
+        for mode in ("paused", "on"):
+            for _ in range(2):
+                talk.say("/memory pause", message=f"{name}-{mode}")
+                assert known.memory.mode == mode
 
 
 @pytest.mark.parametrize("mode", ["pause", "incognito"])

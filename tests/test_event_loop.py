@@ -248,7 +248,12 @@ def _arguments(verb: str, tmp_path: Path) -> tuple[list[Any], dict[str, Any]]:
         "run": ExtractionRun(id="run-1", day=date.today(), started_at=datetime.now(timezone.utc)), "ids": ["drink"],
     }  # fmt: skip
     args: list[Any] = []
-    named: dict[str, Any] = {"say": {"session": "s1"}, "report": {"title": "Tea"}}.get(verb, {})
+    given: dict[str, dict[str, Any]] = {
+        "say": {"session": "s1"},
+        "report": {"title": "Tea"},
+        "remember_fil": {"lessons": ["Tea is hot"]},
+    }
+    named = given.get(verb, {})
     for name, parameter in list(inspect.signature(getattr(AsyncMemory, verb)).parameters.items())[1:]:
         if parameter.kind is parameter.VAR_POSITIONAL:
             args += known[name]

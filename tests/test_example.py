@@ -1,7 +1,4 @@
-"""The example that bot developers copy from: it runs as its README says, anywhere, and stays on the public side.
-
-The story it must tell is in data/hn_companion.txt; ``python examples/hn_companion`` prints what to put there.
-"""
+"""HN Pal, the example that bot developers copy from: it does what its README says, anywhere, with public APIs only."""
 
 from __future__ import annotations
 
@@ -11,25 +8,32 @@ import io
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import recollect
+from recollect.surfaces.chat.page import ChatPage
 from recollect.testing import FrozenClock
 from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say, Turn
+from tests.fakes.telegram import FaultyTelegramServer, Phone
 
 ROOT = Path(__file__).parents[1]
-EXAMPLE = ROOT / "examples" / "hn_companion"
-TOLD = (Path(__file__).parent / "data" / "hn_companion.txt").read_text("utf-8")
-READERS = tuple(json.loads((EXAMPLE / "people.json").read_text("utf-8")))
+EXAMPLE = ROOT / "examples" / "hn_pal"
+MODULES = ("bot", "hacker_news", "pal", "recording", "week")
+NAMES = ("Mira", "Leo", "Amara", "Jonas", "Sofia", "Tomek")
+READERS = tuple(name.lower() for name in NAMES)
 
 Typed = Callable[..., list[str]]
 
@@ -37,11 +41,6 @@ Typed = Callable[..., list[str]]
 def _environment(**more: str) -> dict[str, str]:
     """Ours, without settings of the memory."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")} | more
-
-
-def _run(*arguments: object, cwd: Path, said: bytes = b"", **settings: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, str(EXAMPLE), *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=_environment(**settings), input=said, capture_output=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,36 +51,67 @@ def _reachable() -> Iterator[None]:
             patch.delenv(name)
         patch.syspath_prepend(EXAMPLE)
         yield
-    for name in ("companion", "prompt", "story"):
+    for name in MODULES:
         sys.modules.pop(name, None)
 
 
-def _tell(folder: Path) -> str:
-    """The story, in this process."""
-    companion, story = importlib.import_module("companion"), importlib.import_module("story")
-    clock = story.Clock(folder)
-    with redirect_stdout(io.StringIO()) as told, companion.Companion(folder, clock=clock) as bot:
-        story.Story(bot, clock).tell()
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+@contextmanager
+def _pal(folder: Path, clock: Any) -> Iterator[Any]:
+    """HN Pal with the recorded news."""
+    with (
+        _module("recording").RecordedNews(clock) as recorded,
+        _module("pal").HNPal(folder, _module("hacker_news").HackerNews(recorded.url), clock=clock) as pal,
+    ):
+        yield pal
+
+
+def _thursday() -> Callable[[], datetime]:
+    """A clock that runs, from the first morning of the recording on."""
+    ahead = datetime(2026, 2, 5, 9, tzinfo=timezone.utc) - datetime.now(timezone.utc)
+    return lambda: datetime.now(timezone.utc) + ahead
+
+
+def _play(folder: Path) -> str:
+    """The week, in this process."""
+    week = _module("week")
+    clock = week.DemoClock(folder)
+    with redirect_stdout(io.StringIO()) as told, _pal(folder, clock) as pal:
+        week.Week(pal, clock).play()
     return told.getvalue()
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder in which the week was played without a break, and what was shown. Look, or copy it."""
+    folder = tmp_path_factory.mktemp("whole") / "new" / "memories"
+    return folder, _play(folder)
+
+
 @pytest.fixture
-def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    """What the bot answers to each line, and its goodbye."""
+def typed(tmp_path: Path) -> Typed:
+    """What HN Pal answers to each line of a reader, on a Thursday."""
+    clock = _thursday()
 
     def answers(*lines: str) -> list[str]:
-        companion, prompt = importlib.import_module("companion"), importlib.import_module("prompt")
-        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
-        with companion.Companion(tmp_path) as bot:
-            prompt.Prompt(bot, "you").run()
-        return capsys.readouterr().out.split("\n> ")[1:]
+        with _pal(tmp_path, clock) as pal:
+            talk, texts = pal.conversation(("terminal", "me"), "terminal"), []
+            pages: list[ChatPage] = []
+            for line in lines:
+                choices = [choice for page in pages for row in page.choices for choice in row]
+                pages = talk.choose(choices[0].command) if line == "yes" else talk.say(line)
+                texts.append("\n".join(map(str, pages)))
+        return texts
 
     return answers
 
 
 def _known(folder: Path) -> dict[str, list[str]]:
     """Everything that is stored of each reader, in words."""
-    clock = FrozenClock(datetime(2026, 2, 10, tzinfo=timezone.utc))
+    clock = FrozenClock(datetime(2026, 2, 12, tzinfo=timezone.utc))
     known = {}
     with recollect.open(folder, clock=clock) as app:
         for user in READERS:
@@ -89,7 +119,10 @@ def _known(folder: Path) -> dict[str, list[str]]:
             assert memory.verify() == []
             records = [f"{one.kind}: {one.text}" for one in memory.read() if one.kind != "scratch"]
             events = [f"{one.kind} {one.item} {one.value} {one.at}" for one in memory.interactions()]
-            runs = [f"{one.kind} {one.day} {one.status} {one.memories_written}" for one in memory.runs(limit=None)]
+            runs = [
+                f"{one.kind.partition('@')[0]} {one.day} {one.status} {one.memories_written}"
+                for one in memory.runs(limit=None)
+            ]
             notes = [memory.show(), *(memory.daily(day) for day in memory.days())]
             known[user] = [*sorted(records), *sorted(events), *sorted(runs), *notes]
         with app.queue() as queue:
@@ -98,86 +131,187 @@ def _known(folder: Path) -> dict[str, list[str]]:
     return known
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the story was told without a break. Look, or copy it."""
-    folder = tmp_path_factory.mktemp("whole") / "new" / "memories"
-    assert _tell(folder) == TOLD
-    return folder
+# the week
 
 
-# the story
+def test_T6_the_digests_of_the_week_are_ranked_with_reasons(whole: tuple[Path, str]) -> None:
+    told = whole[1]
+    reasons = [int(number) for number in re.findall(r"6 readers get 24 stories, (\d+) of them for a reason", told)]
+    assert len(reasons) == 7 and reasons[0] == 0 and min(reasons[1:]) >= 5
+    digests = re.findall(r"Mira: /digest\n    Today's stories\n\n    1\. (.*)\n", told)
+    assert len(digests) == 4 and all("PostgreSQL" in first for first in digests)
+    assert re.search(r"For you: .*you liked 2 articles about databases", told)
+    assert "A trend among those who agreed to be counted: databases (5 readers or more)" in told
+    with recollect.open(whole[0]) as app:  # Leo said he is not interested in crypto
+        delivered = app.user("leo").interactions(kinds=["delivery"], since="2026-02-06")
+    topics = [topic for one in delivered for topic in one.topics]
+    assert topics and "crypto" not in topics
 
 
-def test_T6_the_example_tells_the_same_story_anywhere_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "temporary").mkdir()
-    done = _run(cwd=tmp_path, TMPDIR=str(tmp_path / "temporary"), TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="1")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == TOLD
-    assert [*tmp_path.rglob("*")] == [tmp_path / "temporary"]
+def test_T6_readers_are_remembered_reminded_and_learned_from(whole: tuple[Path, str]) -> None:
+    told = whole[1]
+    assert "You discussed something similar last week: PostgreSQL learns to vacuum" in told
+    assert re.search(r"Mira: What do I think of PostgreSQL\?\n.*\n.*Thinks PostgreSQL is good enough", told)
+    assert "Mira: Interested in databases; Interested in PostgreSQL" in told  # at night
+    known = told.partition("MEMORY.md ===")[2]
+    for line in (
+        "- Prefers short, technical summaries",
+        "- Interested in databases",
+        "- Role: Senior backend engineer",
+    ):
+        assert line in known
+    assert '- User said: "Remember that I prefer short, technical summaries."' in known
+    assert 'Discussed "PostgreSQL learns to vacuum without stopping the world" (6 messages' in known
 
 
-def test_T6_each_digest_of_the_example_has_more_reasons_than_the_first() -> None:
-    reasons = [int(number) for number in re.findall(r"18 posts sent, (\d+) of them for a reason", TOLD)]
-    assert reasons[0] == 0 and min(reasons[1:]) >= 15 and reasons == sorted(reasons)
-    assert "You discussed something similar last week: PostgreSQL" in TOLD
-    last = TOLD.rpartition(": the digest ===")[2].partition("posts sent")[0]
-    disliked = [text for text in re.split(r"\n(?=\w+:\n)", last) if text.startswith("Leo:")]
-    assert len(disliked) == 1 and "crypto" not in disliked[0]  # Leo said he is not interested in it
+def test_T6_the_commands_of_the_week_do_what_they_say(whole: tuple[Path, str]) -> None:
+    folder, told = whole
+    assert "Mira: /saved\n    What you saved\n    • SQLite over a slow network, made bearable\n" in told
+    assert re.search(r"/memory search upgrade\n    Found for “upgrade”\n    • Decided to upgrade in April", told)
+    assert re.search(r"Amara: yes\n    Forgotten: 3 things\.", told) and "I remember again:" in told
+    assert "Tomek: /like Async Rust\n    Not stored: memory is paused." in told
+    saturday = told.partition("=== Saturday")[2].partition("\n=== ")[0]
+    assert "Tomek: skipped" in saturday and "Mira: nothing new" in saturday
+    with recollect.open(folder) as app:
+        sofia, amara = app.user("sofia"), app.user("amara")
+        assert sofia.read(kind="fact") == [] and sofia.interactions() == [], "she cleared her memory"
+        assert "Giving a talk on batching in March" in [one.text for one in amara.read()], "she took it back"
 
 
-def test_the_example_told_twice_in_one_folder_doubles_nothing(whole: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(whole, tmp_path / "again")
+def test_the_week_played_twice_in_one_folder_doubles_nothing(whole: tuple[Path, str], tmp_path: Path) -> None:
+    folder = shutil.copytree(whole[0], tmp_path / "again")
     with recollect.open(folder) as app:
         assert app.user("mira").consents() == ("trends",) and app.user("tomek").consents() == ()
         app.user("mira").consent("trends", False)
-    again = _tell(folder)
-    assert again.startswith("2026-02-05 is over.\n2026-02-06 is over.\n")
-    assert again.count("That was done before.") == 2 and "0 posts sent" in again
-    assert _known(folder) == _known(whole)
+    again = _play(folder)
+    assert again.count(" is over.\n") == 6 and "Mira: /" not in again and "readers get" not in again
+    assert _known(folder) == _known(whole[0])
     with recollect.open(folder) as app:
-        assert app.user("mira").consents() == ()  # who is known is not asked again
-    assert "A trend" in TOLD and "A trend" not in again  # four are left
+        assert app.user("mira").consents() == (), "she is known, so she is not asked again"
 
 
 @pytest.mark.slow
-def test_the_example_killed_again_and_again_ends_as_if_it_had_not_been(whole: Path, tmp_path: Path) -> None:
+def test_T6_the_demo_shows_the_same_week_anywhere_and_leaves_nothing(whole: tuple[Path, str], tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    settings = {"TMPDIR": str(tmp_path / "temporary"), "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "1"}
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE)], cwd=tmp_path, env=_environment(**settings), capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == whole[1]
+    assert [*tmp_path.rglob("*")] == [tmp_path / "temporary"]
+    assert time.monotonic() - began < 120, "two minutes, on a busy machine too"
+
+
+@pytest.mark.slow
+def test_the_demo_killed_again_and_again_ends_as_if_it_had_not_been(whole: tuple[Path, str], tmp_path: Path) -> None:
     """Killed in a discussion, in the night's work, and between a command and its undoing."""
     folder = tmp_path / "killed"
-    for moment in ("Leo opens", "Reported: 10", "Amara: /forget"):
+    for moment in ("08:33 Mira", "23:00", "09:01 Amara: yes"):
         command = [sys.executable, "-u", str(EXAMPLE), "--folder", str(folder)]
         with subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, text=True, encoding="utf-8") as told:
             assert told.stdout is not None
             assert any(line.startswith(moment) for line in told.stdout), f"it ended before: {moment}"
             told.kill()
         assert told.returncode == -signal.SIGKILL
-    _tell(folder)
-    assert _known(folder) == _known(whole)
+    _play(folder)
+    assert _known(folder) == _known(whole[0])
 
 
-def test_the_example_tells_the_same_story_on_postgresql(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+@pytest.mark.slow
+def test_the_week_is_the_same_on_postgresql(
+    whole: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
     monkeypatch.setenv("MEMORY_DATABASE_URL", postgres_url)
-    assert _tell(tmp_path) == TOLD
+    assert _play(tmp_path) == whole[1]
     assert "Prefers short, technical summaries" in (tmp_path / "mira" / "MEMORY.md").read_text("utf-8")
     assert not (tmp_path / "mira" / "memory.db").exists()
 
 
-def test_the_example_stores_nothing_of_readers_who_are_paused(tmp_path: Path) -> None:
-    with recollect.open(tmp_path) as app:
+@pytest.mark.slow
+def test_the_week_stores_nothing_of_readers_who_are_paused(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, clock=FrozenClock(datetime(2026, 2, 5, tzinfo=timezone.utc))) as app:
         for user in READERS:
             app.user(user).pause()
-    told = _tell(tmp_path)
-    assert told.count("Not stored: memory is paused.") == 3 and told.count("nobody looked") == 3 * len(READERS)
-    assert told.count("Reported: nothing") == 3
+    week = _module("week")
+    script, week.SCRIPT = (
+        week.SCRIPT,
+        [one for one in week.SCRIPT if not one[2].startswith("/memory") and one[2] != "yes"],
+    )
+    try:
+        told = _play(tmp_path)
+    finally:
+        week.SCRIPT = script
+    assert told.count("Not stored: memory is paused.") >= 15 and told.count(": skipped\n") == 7 * len(READERS)
     with recollect.open(tmp_path) as app:
         for user in READERS:
             memory = app.user(user)
             assert (memory.read(), memory.interactions(), memory.runs()) == ([], [], [])
 
 
-# with a model
+# a reader
+
+
+def test_a_reader_in_the_terminal_is_remembered(typed: Typed) -> None:
+    answers = typed(
+        "/digest",
+        "/like 1",
+        "/like SQLite",
+        "/save 3",
+        "/learn",
+        "/discuss 4",
+        "I'm a baker, and I live in Oslo.",
+        "Remember that I prefer short answers",
+        "/end",
+        "/memory",
+        "/saved",
+        "/read 2",
+    )
+    assert "1. PostgreSQL learns to vacuum" in answers[0] and "“We run 4 TB with the patch." in answers[0]
+    assert answers[1] == "Reported: reaction 👍, PostgreSQL learns to vacuum without stopping the world"
+    assert answers[2].startswith("Reported: reaction 👍, SQLite") and answers[3].startswith("Reported: save, SQLite")
+    assert "Remembered: Interested in databases" in answers[4]
+    assert answers[5].startswith("📖 Discussing: Container queries")
+    assert "Got it, I'll remember that." in answers[7]
+    assert "Baker" in answers[8] and "Oslo" in answers[8]
+    for known in ("Role: Baker", "Prefers short answers", "Interested in databases"):
+        assert known in answers[9]
+    assert "• SQLite as the only database" in answers[10]
+    assert answers[11].splitlines()[0] == "Crypto exchange freezes withdrawals again"
+    later = typed("What do I prefer?", "/memory forget short answers", "yes", "/memory", "/memory undo", "/memory")
+    assert "Prefers short answers" in later[0] and "Forget" in later[1] and "Forgotten" in later[2]
+    assert "Prefers short" not in later[3] and "Prefers short answers" in later[5]
+
+
+def test_a_reader_may_type_anything(typed: Typed) -> None:
+    answers = typed(
+        "/like 1",
+        "/digest",
+        "/like",
+        "/like 9",
+        "/like ²",
+        "/like pancakes",
+        "/what",
+        "/help",
+        "/discuss The history of pancakes",
+        "half a letter: \udcff",
+        "Remember that my key is sk-proj-4f9aXb72Lq4f9aXb72Lq4f9aXb72Lq",
+        "/memory pause",
+        "/save 1",
+        "/memory resume",
+        "/save 1",
+        "/memory clear",
+        "yes",
+        "/saved",
+    )
+    assert answers[0] == "Which one? /digest shows them."
+    assert all(one == "Which one? Say its number, from 1 to 4, or a word of its title." for one in answers[2:6])
+    assert "I don't know /what" in answers[6] and "/saved" in answers[7] and "/memory" in answers[7]
+    assert answers[8].startswith("📖 Discussing: The history of pancakes") and "secret" in answers[10]
+    assert "paused" in answers[11] and "Not stored: memory is paused" in answers[12]
+    assert answers[14].startswith("Reported: save")
+    assert "Erase everything" in answers[15] and "erased" in answers[16] and "Nothing yet" in answers[17]
 
 
 def _model(asked: ModelRequest) -> Turn:
@@ -186,97 +320,141 @@ def _model(asked: ModelRequest) -> Turn:
     return Say("As you like it.")
 
 
-def test_the_example_talks_with_a_model_that_knows_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_model_summaries_and_discussions_know_the_reader(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed("Remember that I prefer short, technical summaries")
     with ModelServer(_model) as server:
         monkeypatch.setenv("MEMORY_MODEL", f"{server.openai_url}#any")
-        told = _tell(tmp_path)
+        digest, _, answer = typed("/digest", "/discuss 1", "What do I think of it?")
     assert server.problems == []
-    assert told.count("bot: As you like it.") == TOLD.count("bot: Noted.") + 4  # three captures and a question
-    question = next(one for one in server.requests if one.text == "What do I think of PostgreSQL?")
-    assert question.system is not None
-    assert "Prefers short, technical summaries" in question.system  # said last week, in another conversation
-    assert "An index in the wrong order" in question.system  # the post that is discussed
-    assert "Zig" not in question.system  # what another reader said
+    assert digest.count("As you like it.") == 4 and answer == "As you like it."
+    summary = next(one for one in server.requests if "We run 4 TB" in one.text)
+    assert summary.system is not None and "Prefers short, technical summaries" in summary.system
+    question = next(one for one in server.requests if one.text == "What do I think of it?")
+    assert question.system is not None and "Prefers short, technical summaries" in question.system
+    assert "PostgreSQL learns to vacuum" in question.system
 
 
-# at the keyboard
-
-
-def _piped(folder: Path, *lines: str) -> list[str]:
-    """The same in a process of its own."""
-    done = _run("--interactive", "--folder", folder, cwd=folder.parent, said="\n".join(lines).encode())
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode().split("\n> ")[1:]
-
-
-def test_a_reader_at_the_keyboard_is_remembered(tmp_path: Path) -> None:
-    folder = tmp_path / "memories"
-    answers = _piped(
-        folder,
-        "/like 3",
-        "/like 5",
-        "/save 5",
-        "/learn",
-        "/discuss 6",
-        "I'm a baker, and I live in Oslo.",
-        "Remember that I prefer short answers",
-        "/end",
-        "/digest",
-        "/memory",
-    )
-    assert answers[0] == "Reported: reaction 👍, PostgreSQL learns to vacuum without stopping the world"
-    assert answers[3] == "Remembered: Interested in databases"
-    assert answers[6] == "Got it, I'll remember that."
-    assert "Baker" in answers[7] and "Oslo" in answers[7]
-    assert "database" in answers[8].splitlines()[0] and "you liked 2 articles" in answers[8]
-    for known in ("- Role: Baker", "- Prefers short answers", "- Interested in databases"):
-        assert known in answers[9]
-    later = _piped(folder, "What do I prefer?", "/forget short answers", "/memory", "/undo", "/memory")
-    assert "Prefers short answers" in later[0]
-    assert later[1] == "Forgotten: Prefers short answers"
-    assert "short answers" not in later[2] and "- Prefers short answers" in later[4]
-
-
-def test_a_reader_at_the_keyboard_may_type_anything(typed: Typed) -> None:
-    answers = typed(
-        "/like",
-        "/like 9",
-        "/like ²",
-        "/what",
-        "/forget pancakes",
-        "/undo",
-        "half a letter: \udcff",
-        "Remember that my key is sk-proj-4f9aXb72Lq4f9aXb72Lq4f9aXb72Lq",
-        "/pause",
-        "/save 1",
-        "/resume",
-        "/save 1",
-        "/quit",
-        "not read any more",
-    )
-    assert all(answer.startswith("Which one? Say its number, from 1 to 8") for answer in answers[:3])
-    assert answers[3].startswith("/digest")
-    assert answers[4:6] == ["I know nothing about that.", "There is nothing to take back."]
-    assert "only ordinary characters" in answers[6] and "secret" in answers[7]
-    assert answers[8] == "Memory is paused." and "Not stored: memory is paused" in answers[9]
-    assert answers[11].startswith("Reported: save") and answers[12].endswith("Bye!\n")
-
-
-def test_a_reader_at_the_keyboard_sees_that_the_model_is_away(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_sees_that_the_model_is_away(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(lambda asked: Fail(401, "no such key")) as server:
         monkeypatch.setenv("MEMORY_MODEL", f"{server.openai_url}#any")
-        answer = typed("Good morning")[0]
-    assert answer.endswith("(rejected: answered from memory)")
+        digest, answer = typed("/digest", "Good morning")
+    assert "“We run 4 TB with the patch." in digest  # the lead and the comments instead
+    assert "The model did not answer (rejected)" in answer
 
 
-def test_the_example_says_in_a_line_what_is_wrong_with_its_settings(tmp_path: Path) -> None:
+# on Telegram
+
+
+@pytest.mark.filterwarnings("ignore:.*PTB_TIMEDELTA")
+def test_on_telegram_posts_arrive_once_and_everything_done_with_them_is_reported(tmp_path: Path) -> None:
+    clock = _thursday()
+    with FaultyTelegramServer() as server, _pal(tmp_path, clock) as pal:
+        pal_bot = _module("bot").PalBot(pal, server.token, server.url)
+        with pal_bot.bot:
+            server.wait_until_listening()
+            ann = server.user("Ann")
+            assert "/digest" in _ask(ann, "/start")
+            memory = pal.app.identities.memory(("telegram", ann.id))
+            assert pal_bot.deliver_digests() == 4
+            post = ann.waits_for("SQLite as the only database of a busy shop")
+            assert "“A copy is only a backup" in post.text and "https://example.org/" in post.text
+            while len(memory.interactions(kinds=["delivery"])) < 4:
+                time.sleep(0.02)
+            assert pal_bot.deliver_digests() == 0
+            ann.reacts("👍", post)
+            assert ann.presses("⭐ Save", post).waits().text == "Saved."
+            ann.presses("💬 Discuss", post).waits()
+            ann.waits_for("📖 Discussing: SQLite")
+            assert "Got it" in _ask(ann, "Remember that I prefer short answers")
+            assert "• SQLite as the only database" in _ask(ann, "/saved")
+            assert "Prefers short answers" in _ask(ann, "/memory")
+            assert "Reported: reaction 👎" in _ask(ann, "/dislike Container")
+        reported = memory.interactions()
+    done = {(one.kind, one.value) for one in reported if one.topics}
+    assert done >= {("delivery", None), ("reaction", "👍"), ("save", None), ("reaction", "👎")}
+    assert server.problems == []
+
+
+def _ask(person: Phone, text: str) -> str:
+    return person.private.wait_for_reply(person.says(text)).text
+
+
+# Hacker News
+
+
+def test_the_client_reads_the_api_and_leaves_out_what_is_gone() -> None:
+    recording, hacker_news = _module("recording"), _module("hacker_news")
+    first = recording.DAYS[0]
+    clock = FrozenClock(datetime.fromisoformat(f"{first}T09:00Z"))
+    with recording.RecordedNews(clock) as recorded:
+        client = hacker_news.HackerNews(recorded.url)
+        story = client.top_stories(3)[0]
+        assert story.topics == ("PostgreSQL", "databases") and len(client.top_stories(3)) == 3
+        assert client.comments(story)[0].startswith("We run 4 TB")
+        gone = replace(story, comments=(1, *story.comments))
+        assert client.comments(gone, 2) == client.comments(story, 1), "the API answers null for what it does not have"
+    with pytest.raises(OSError, match="refused"):
+        client.top_stories()
+
+
+def test_the_client_takes_the_markup_out_of_texts() -> None:
+    hacker_news = _module("hacker_news")
+
+    class Answers(hacker_news.HackerNews):  # type: ignore[name-defined, misc]
+        def _get(self, path: str) -> Any:
+            dead = {"id": 3, "type": "story", "title": "Dead", "dead": True}
+            job = {"id": 4, "type": "job", "title": "A job"}
+            text = "It&#x27;s &lt;b&gt;<p>Second <i>part</i>"
+            return {
+                "topstories": [2, 3, 4],
+                "item/2": {"id": 2, "type": "story", "title": "Ask HN: Rust?", "text": text},
+                "item/3": dead,
+                "item/4": job,
+            }[path]
+
+    (story,) = Answers().top_stories()
+    assert story.text == "It's <b>\nSecond part" and story.topics == ("Rust",)
+    assert story.url == "https://news.ycombinator.com/item?id=2"
+
+
+def test_without_hacker_news_a_reader_is_told_so(tmp_path: Path) -> None:
+    news = _module("hacker_news").HackerNews("http://127.0.0.1:9")
+    with _module("pal").HNPal(tmp_path, news) as pal:
+        talk = pal.conversation(("terminal", "me"), "terminal")
+        assert str(talk.say("/digest")[0]) == "Hacker News cannot be reached right now. Try again later."
+        assert "Got it" in str(talk.say("Remember that I like tea")[-1]), "the rest works"
+
+
+# the program
+
+
+def _program(*arguments: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["hn_pal", *map(str, arguments)])
+    runpy.run_path(str(EXAMPLE / "__main__.py"), run_name="__main__")
+
+
+def test_the_program_talks_in_a_pipe_and_says_how_to_open_the_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = io.TextIOWrapper(io.BytesIO(b"/digest\nRemember that I like tea\n"))
+    monkeypatch.setattr(sys, "stdin", lines)
+    _program("--interactive", "--folder", tmp_path, monkeypatch=monkeypatch)
+    told = capsys.readouterr().out
+    assert "Today's stories" in told and "Remembered: Likes tea" in told and "Goodbye." in told
+    assert f"recollect serve --root {tmp_path} --user me" in told
+
+
+def test_the_program_says_in_a_line_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    for done, about in (
-        (_run(cwd=tmp_path, MEMORY_MODEL="nonsense:x"), b"MEMORY_MODEL"),
-        (_run("--folder", taken, cwd=tmp_path), b"taken"),
-    ):
-        assert done.returncode == 1 and about in done.stderr and done.stderr.count(b"\n") == 1
+    for arguments, model, about in (((), "nonsense:x", "MEMORY_MODEL"), (("--folder", taken), "", "taken")):
+        monkeypatch.setenv("MEMORY_MODEL", model)
+        with pytest.raises(SystemExit) as ended:
+            _program(*arguments, monkeypatch=monkeypatch)
+        error = capsys.readouterr().err
+        assert ended.value.code == 1 and about in error and error.count("\n") == 1
 
 
 # what it is made of
@@ -298,19 +476,20 @@ def test_the_example_uses_what_is_public_and_documented() -> None:
                         assert f"from {node.module} import" in documents, (
                             f"{path.name}: {node.module} is not documented"
                         )
-            elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            elif isinstance(node, ast.Attribute) and re.match("_(?!_)", node.attr):
                 assert isinstance(node.value, ast.Name) and node.value.id == "self", f"{path.name}: {node.attr}"
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in EXAMPLE.glob("*.py")) < 800
 
 
-def test_what_happens_in_the_example_is_about_its_posts_and_readers() -> None:
-    posts = json.loads((EXAMPLE / "posts.json").read_text("utf-8"))
-    events = [json.loads(line) for line in (EXAMPLE / "days.jsonl").read_text("utf-8").splitlines()]
-    assert len(posts) >= 40 and len({post["title"] for post in posts}) == len({post["id"] for post in posts}) == len(
-        posts
-    )
-    days = {post["id"]: post["day"] for post in posts}
-    assert {event["who"] for event in events} == set(READERS)
-    assert [event["at"] for event in events] == sorted(event["at"] for event in events)
-    for event in events:
-        if "post" in event:
-            assert days[event["post"]] <= event["at"][:10], "nobody reads what is not there yet"
+def test_the_recording_and_the_script_fit_together() -> None:
+    recording = json.loads((EXAMPLE / "recording.json").read_text("utf-8"))
+    items = {item["id"]: item for item in recording["items"]}
+    assert len(items) == len(recording["items"])
+    stories = [story for day in recording["topstories"].values() for story in day]
+    assert len(stories) == len(set(stories)) >= 40 and len({items[story]["title"] for story in stories}) == len(stories)
+    assert all(items[kid]["parent"] == story for story in stories for kid in items[story]["kids"])
+    script = (EXAMPLE / "week.txt").read_text("utf-8").splitlines()
+    assert len(script) == len(_module("week").SCRIPT), "every line can be read"
+    assert script == sorted(script, key=lambda line: line[:16])
+    assert {line.split(maxsplit=3)[2].rstrip(":") for line in script} == set(READERS)
+    assert {line[:10] for line in script} == set(recording["topstories"])

@@ -272,9 +272,19 @@ def test_T4_R6_mark_important_keeps_messages(call: Caller, app: recollect.Recoll
         memory.say(f"We decided on plan {number}", session="456")
     data = call("mark_important", importance_level="critical", reason="a decision")
     assert (data["status"], data["count"]) == ("success", 5)
-    kept = [m.expires_at for m in memory.read(kind="message")]
-    assert all(one is not None for one in kept)
-    assert len({one.date() for one in kept if one is not None}) == 2
+    kept = memory.read(kind="message")
+    assert [one.importance for one in kept] == [0.5] * 3 + [1.0] * 5
+    assert {one.expires_at for one in kept} == {None}  # no retention is set
+
+
+def test_T4_R6_mark_important_keeps_messages_beyond_the_retention(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, message_retention_days=30) as app:
+        memory = app.user(123)
+        for number in range(8):
+            memory.say(f"We decided on plan {number}", session="456")
+        app.tools(123, "facts", session="456").call("mark_important", {"importance_level": "critical"})
+        days = [(one.expires_at - one.created_at).days for one in memory.read(kind="message") if one.expires_at]
+        assert days == [30] * 3 + [365] * 5
 
 
 def test_T4_clear_profile_asks_first_and_can_be_undone(call: Caller, app: recollect.Recollect) -> None:
@@ -380,3 +390,55 @@ def test_T4_P7_paused_nothing_is_written_by_any_tool(call: Caller) -> None:
     call.suite.memory.pause(incognito=True)
     result = call.result("recall_facts")
     assert result.status == "refused" and "incognito" in result.text
+
+
+# C12: facts that change with time
+
+
+def _moved(tmp_path: Path) -> tuple[Caller, FrozenClock]:
+    clock = FrozenClock()
+    call = caller(recollect.open(tmp_path / "moved", clock=clock), 123, "facts", session="456")
+    _remember(call)
+    clock.tick(days=10)
+    given = {"user_id": 123, "fact_type": "personal", "fact_key": "location", "confidence": 0.95}
+    call("update_fact", **given, new_value="Lviv", change_reason="update", valid_from="2026-02-20")
+    clock.tick(days=10)
+    return call, clock
+
+
+@pytest.mark.parametrize("more", [{}, {"search_query": "where do they live?"}, {"fact_types": ["personal"]}])
+def test_C12_facts_as_of_a_time(tmp_path: Path, more: dict[str, Any]) -> None:
+    call, _ = _moved(tmp_path)
+    for day, place in (("2026-02-19", "Kyiv"), ("2026-02-21", "Lviv")):
+        [fact] = call("recall_facts", user_id=123, as_of=day, **more)["facts"]
+        assert fact["value"] == place
+    assert call("recall_facts", user_id=123, as_of="2026-01-01", **more)["facts"] == []
+    assert call("recall_facts", user_id=123, as_of="2026-02-19", search_query="piano lessons")["facts"] == []
+    assert "as_of" in call.result("recall_facts", user_id=123, as_of="last week or so").text
+
+
+@pytest.mark.parametrize(
+    "query", ["where did they live before?", "previous location", "Where did they use to live, formerly?"]
+)
+def test_C12_what_held_before_comes_with_its_times(tmp_path: Path, query: str) -> None:
+    call, _ = _moved(tmp_path)
+    earlier, current = call("recall_facts", user_id=123, search_query=query)["facts"]
+    assert (earlier["value"], current["value"]) == ("Kyiv", "Lviv")
+    assert earlier["earlier"] and earlier["valid_until"].startswith("2026-02-20")
+    assert "earlier" not in current
+
+
+def test_C12_a_correction_never_held(call: Caller) -> None:
+    _remember(call, value="Kiew")
+    given = {"user_id": 123, "fact_type": "personal", "fact_key": "location", "confidence": 0.95}
+    call("update_fact", **given, new_value="Kyiv", change_reason="correction")
+    facts = call("recall_facts", user_id=123, search_query="where did they live before?")["facts"]
+    assert [fact["value"] for fact in facts] == ["Kyiv"]
+
+
+def test_C12_the_old_value_leads_to_the_fact_and_is_marked(tmp_path: Path) -> None:
+    call, _ = _moved(tmp_path)
+    found = call("recall_facts", user_id=123, search_query="Kyiv")["facts"]
+    assert [(fact["value"], "earlier" in fact) for fact in found] == [("Kyiv", True), ("Lviv", False)]
+    call.suite.memory.erase_topic("Kyiv")
+    assert call("recall_facts", user_id=123, search_query="Kyiv")["facts"] == []

@@ -101,12 +101,22 @@ def test_G5_a_discussion_is_concluded_by_a_job_and_silent_ones_with_the_day(
     assert {run.kind for run in memory.runs()} == {"batch", "discussion:a", "discussion:b"}
 
 
-def test_R6_upkeep_is_a_job(app: recollect.Recollect, queue: Queue, clock: FrozenClock) -> None:
+def test_R6_C13_upkeep_is_a_job_that_learns_from_what_expires(tmp_path: Path, clock: FrozenClock) -> None:
+    with recollect.open(tmp_path, clock=clock, message_retention_days=30) as app, app.queue() as queue:
+        app.user("ann").say("I live in Oslo.", session="s")
+        clock.tick(days=40)
+        queue.put(upkeep_task("ann"))
+        _work(app, queue)
+        assert app.user("ann").read(kind="message") == []
+        assert "Oslo" in app.user("ann").show()
+
+
+def test_R6_C13_without_a_retention_messages_stay(app: recollect.Recollect, queue: Queue, clock: FrozenClock) -> None:
     app.user("ann").say("Hello", session="s")
-    clock.tick(days=40)
+    clock.tick(days=4000)
     queue.put(upkeep_task("ann"))
     _work(app, queue)
-    assert app.user("ann").read(kind="message") == []
+    assert len(app.user("ann").read(kind="message")) == 1
 
 
 def test_W2_one_user_who_fails_does_not_stop_the_others_and_ends_as_a_dead_letter(app: recollect.Recollect) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import recollect
+from recollect.agents.extract import extract
 from recollect.agents.models import (
     Account,
     Model,
@@ -32,6 +33,7 @@ from recollect.agents.models import (
 from recollect.config import Config
 from recollect.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError
 from recollect.testing.models import Call, Cut, Fail, Garbage, ModelRequest, Say, Script, Stall, Usage
+from recollect.times import utc_now
 from tests.fakes.model_server import StrictModelServer
 
 PROTOCOLS = ("chat", "openai", "anthropic", "gemini")
@@ -599,15 +601,29 @@ def test_a_budget_of_money(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["gpt-5.5", "openai:", "mistral:large", "http://localhost/v1", "http://#m", "openai: x", "ftp://host#m"]
+    "spec", ["gpt 5.5", "openai:", "mistral:large", "http://localhost/v1", "http://#m", "openai: x", "ftp://host#m"]
 )
 def test_U8_a_wrong_model_names_the_variable(spec: str) -> None:
     with pytest.raises(ConfigError, match="MEMORY_MODEL is"):
-        Config.load({"MEMORY_MODEL": spec})
+        configured_model(Config.load({"MEMORY_MODEL": spec}))
     with pytest.raises(ConfigError, match="MEMORY_EXTRACTION_MODEL is"):
-        Config.load({"MEMORY_EXTRACTION_MODEL": spec})
+        configured_model(Config.load({"MEMORY_EXTRACTION_MODEL": spec}), extraction=True)
     with pytest.raises(ConfigError, match="MEMORY_MODEL is"):
         open_model(spec)
+
+
+@pytest.mark.parametrize("setting", ["model", "extraction_model", "local_model"])
+def test_a_wrong_model_stops_only_what_needs_a_model(tmp_path: Path, setting: str) -> None:
+    wrong: dict[str, Any] = {setting: "mistral:large"}
+    with recollect.open(tmp_path, **wrong) as app, app.queue() as queue:
+        app.user("u1").say("I live in Oslo.", session="chat-1")
+        with pytest.raises(ConfigError, match="MEMORY_"):
+            app.extractor()
+        with app.worker(queue) as worker:
+            worker.wait_idle(timeout=30)
+        extracted = extract(app.user("u1"), utc_now().date(), extractor=app.extractor(required=False))
+        assert extracted.run is not None and "mistral:large" in extracted.run.details["problem"]
+        assert "Oslo" in app.user("u1").show()
 
 
 def test_U8_secrets_are_masked_and_the_url_is_checked() -> None:

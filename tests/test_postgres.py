@@ -10,15 +10,18 @@ import sys
 import threading
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+import recollect
 from recollect import store as store_package
 from recollect.errors import (
     ConfigError,
@@ -34,6 +37,7 @@ from recollect.records import ExtractionRun, JournalEntry, Record, Spending
 from recollect.store import postgres
 from recollect.store.contract import FileState, Query, Store
 from recollect.store.postgres import PostgresStore
+from recollect.store.postgres_views import account_of
 from recollect.store.rows import load_migrations, load_queries
 from recollect.testing.postgres import PostgresServer
 from tests.contracts.store_contract import T0, StoreContract, extraction_run, fact, interaction, tool_call, write
@@ -105,12 +109,13 @@ class TestTables:
             write(tx, fact("a free sentence"))
         found = sql(
             "SELECT content, key, source, confidence, created_at, updated_at, expires_at, source_post_id"
-            " FROM memory WHERE user_id = 'u' AND active = true AND type = 'preference'"
-            " ORDER BY created_at DESC"
+            " FROM memory WHERE user_id = %s AND active = true AND type = 'preference'"
+            " ORDER BY created_at DESC",
+            account_of("u"),
         )
-        assert found == [("coffee", "drink", "explicit", 0.75, T0, T0, T0, None)]
-        assert sql("SELECT fact_type FROM memory WHERE active AND key = 'drink'") == [("opinion",)]
-        sql("INSERT INTO memory_extraction_runs (user_id, run_date) VALUES ('u', '2026-02-12')")
+        assert found == [("coffee", "drink", "explicit", Decimal("0.75"), T0, T0, T0, None)]
+        assert sql("SELECT fact_type FROM memory_records WHERE active AND key = 'drink'") == [("opinion",)]
+        sql("INSERT INTO memory_extraction_runs (user_id, run_date) VALUES (%s, '2026-02-12')", account_of("u"))
         assert sql("SELECT status, tokens_used FROM memory_extraction_runs") == [("pending", 0)]
         indexes = {name for (name,) in sql("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()")}
         assert {
@@ -119,7 +124,8 @@ class TestTables:
             "idx_memory_fts",
             "idx_memory_created",
         } <= indexes
-        assert store.erase_user("u")["runs"] == 1
+        assert store.erase_user("u")["records"] == 3
+        assert sql("SELECT 1 FROM memory UNION SELECT 1 FROM memory_extraction_runs UNION SELECT 1 FROM users") == []
 
     def test_D1_memory_enabled_follows_the_mode_and_the_application_may_switch_it(
         self, store: PostgresStore, sql: Callable[..., list[Any]]
@@ -129,7 +135,7 @@ class TestTables:
             with user.write() as tx:
                 tx.set_mode(mode)
                 assert tx.state().mode == mode
-            assert sql("SELECT memory_enabled, memory_mode FROM users") == [(enabled, mode)]
+            assert sql("SELECT memory_enabled, memory_mode FROM users, memory_users") == [(enabled, mode)]
             with user.read() as reader:
                 assert reader.state().mode == mode
         for enabled, mode in ((True, "on"), (False, "paused")):
@@ -147,7 +153,7 @@ class TestTables:
         assert not store.user("u").exists()
         assert list(store.users()) == []
         assert store.user("u").check() == []
-        assert store.user("u").text_search("tea", 3) == []
+        assert store.user("u").text_search("tea", ["fact"], 3) == []
         assert sum(store.erase_user("u").values()) == 0
         assert sql("SELECT 1 FROM pg_class WHERE relnamespace = current_schema()::regnamespace") == []
         with store.user("u").write() as tx:
@@ -185,32 +191,93 @@ class TestTables:
     def test_an_applications_table_of_users_is_extended(
         self, store: PostgresStore, sql: Callable[..., list[Any]]
     ) -> None:
-        sql("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, email TEXT NOT NULL, secret TEXT, since DATE)")
-        sql("INSERT INTO users VALUES ('ann', 'ann@example.org', 'hers', '2020-01-01'), ('bob', '', '', NULL)")
+        ann, bob = (str(uuid.uuid4()) for _ in range(2))
+        sql("CREATE TABLE users (id UUID PRIMARY KEY, email TEXT NOT NULL, secret TEXT, since DATE)")
+        sql("INSERT INTO users VALUES (%s, 'ann@example.org', 'hers', '2020-01-01'), (%s, '', '', NULL)", ann, bob)
         sql("ALTER TABLE users ADD COLUMN memory_enabled BOOLEAN DEFAULT true")
-        sql("UPDATE users SET memory_enabled = false WHERE id = 'bob'")
-        assert not store.user("ann").exists()
-        with store.user("ann").write() as tx:
+        sql("UPDATE users SET memory_enabled = false WHERE id = %s", bob)
+        assert not store.user(ann).exists()
+        with store.user(ann).write() as tx:
             write(tx, fact())
-        with store.user("bob").write() as tx:
+        with store.user(bob).write() as tx:
             assert tx.state().mode == "paused"
-        assert list(store.users()) == ["ann", "bob"]
+        assert list(store.users()) == sorted([ann, bob])
         refused = pytest.raises(StoreError, match=r"NotNullViolation 23502 users\.email")
         with refused as caught, store.user("nobody they know").write():
             pass
         assert "they know" not in shown(caught.value)
-        store.erase_user("ann")
-        assert sql("SELECT id, email, secret FROM users WHERE id = 'ann'") == [("ann", "ann@example.org", "hers")]
-        assert not store.user("ann").exists()
-        assert list(store.users()) == ["bob"]
+        sql("INSERT INTO memory (user_id, type, key, content) VALUES (%s, 'preference', 'x', 'their own')", ann)
+        sql("UPDATE memory SET content = 'changed'")
+        assert sql("SELECT content FROM memory WHERE record_id IS NULL") == [("changed",)]
+        assert sql("SELECT count(*) FROM memory WHERE record_id IS NOT NULL AND content = 'changed'") == [(0,)]
+        store.erase_user(ann)
+        assert sql("SELECT id::text, email, secret FROM users WHERE id = %s", ann) == [(ann, "ann@example.org", "hers")]
+        assert sql("SELECT count(*) FROM memory") == [(0,)]
+        assert not store.user(ann).exists()
+        assert list(store.users()) == [bob]
+
+    def test_C6_ids_that_are_no_uuids_get_one_and_two_spellings_are_two_users(
+        self, store: PostgresStore, sql: Callable[..., list[Any]]
+    ) -> None:
+        one = str(uuid.uuid4())
+        for name in (one, one.upper(), "ann", "@acme/ann"):
+            with store.user(name).write() as tx:
+                write(tx, fact(f"Known as {name}", category="preference"))
+        kept = dict(sql("SELECT id, account FROM memory_users"))
+        assert kept[one] == uuid.UUID(one) and kept[one.upper()].version == kept["ann"].version == 5
+        assert {key: account_of(key) for key in kept} == kept and len(set(kept.values())) == 4
+        assert dict(sql("SELECT content, user_id FROM memory")) == {f"Known as {key}": kept[key] for key in kept}
+
+    def test_C6_the_mirror_follows_every_change(self, postgres_url: str, sql: Callable[..., list[Any]]) -> None:
+        def mirrored() -> list[Any]:
+            return sql("SELECT key, content, active FROM memory ORDER BY content")
+
+        with recollect.open(postgres_url) as app:
+            memory = app.user("ann")
+            memory.say("Hello!", session="s")
+            memory.note("A note")
+            role: Any = memory.remember("Engineer", key="role")
+            memory.update("role", "Staff engineer")
+            assert mirrored() == [("role", "Staff engineer", True)]
+            memory.undo()
+            assert mirrored() == [("role", "Engineer", True)]
+            memory.forget("role")
+            assert mirrored() == [("role", "Engineer", False)]
+            memory.undo()
+            with pytest.raises(RuntimeError), memory.batch() as batch:
+                batch.remember("Likes tea")
+                raise RuntimeError
+            assert mirrored() == [("role", "Engineer", True)]
+            memory.erase(role.record.id)
+            assert mirrored() == []
+            memory.remember("Likes tea")
+            memory.clear()
+            assert mirrored() == [] and len(sql("SELECT 1 FROM users")) == 1
+            app.erase_user("ann")
+            assert sql("SELECT 1 FROM users") == []
+
+    def test_C6_a_search_may_use_the_databases_own(self, postgres_url: str) -> None:
+        with recollect.open(postgres_url, tsvector=True) as app:
+            memory = app.user("ann")
+            memory.remember("Interested in distributed systems", category="preference")
+            memory.remember("Builds systems", category="work_context")
+            memory.acting(chat="other").remember("Distributed systems in another chat")
+            found = memory.search("distributed system")
+            assert found.mode == "tsvector" and found[0].record.content.startswith(("Interested", "Distributed"))
+            assert [hit.record.content for hit in memory.search("system", category="work_context")] == [
+                "Builds systems"
+            ]
+            here = memory.acting(chat="here").search("distributed systems")
+            assert [hit.record.content for hit in here] == ["Interested in distributed systems"]
+            assert memory.search("distributed zeppelin") == [] and memory.search("") == []
 
     @pytest.mark.parametrize(
         ("table", "complaint"),
         [
-            ("users (id UUID PRIMARY KEY)", "uuid"),
             ("users (id BIGINT PRIMARY KEY)", "bigint"),
+            ("users (id TEXT PRIMARY KEY)", "text"),
             ("users (name TEXT)", "missing"),
-            ("users (id TEXT)", "not unique"),
+            ("users (id UUID)", "not unique"),
             ("memory (id UUID PRIMARY KEY)", "does not belong to Recollect"),
         ],
     )
@@ -229,7 +296,7 @@ class TestTables:
         with store.user("u").write() as tx:
             write(tx, fact())
         with psycopg.connect(postgres.url) as db:
-            assert db.execute('SELECT count(*) FROM "Own".memory').fetchone() == (1,)
+            assert db.execute('SELECT count(*) FROM "Own".memory_records').fetchone() == (1,)
             assert db.execute("SELECT to_regclass('public.memory')").fetchone() == (None,)
         store.close()
 
@@ -288,56 +355,30 @@ class TestTables:
             # from each mention of a table to the next one
             parts = re.split(r"\b(?:FROM|INTO|UPDATE|JOIN) (users|memory|memory_\w+)\b", code)
             for table, part in zip(parts[1::2], parts[2::2], strict=True):
-                wanted = r"\bid\b" if table == "users" else r"\buser_id\b"
+                wanted = r"\b(id|account)\b" if table in ("users", "memory_users") else r"\buser_id\b"
                 assert re.search(wanted, part), f"{name}: {table}{part}"
 
-    def test_G3_D1_runs_that_an_application_wrote_are_read_and_gone_with_the_user(
-        self, postgres_url: str, sql: Callable[..., list[Any]]
+    def test_G3_D1_the_daily_runs_are_in_the_seeds_table_and_gone_with_the_user(
+        self, store: PostgresStore, sql: Callable[..., list[Any]]
     ) -> None:
-        store = PostgresStore(postgres_url)
+        run = replace(extraction_run("run-1"), status="failed", error="full", tokens_used=10**11)
         with store.user("u").write() as tx:
-            record = write(tx, fact())
-            tx.log_calls([tool_call("call-1")])
-        # as the application of the seed writes them
-        sql("INSERT INTO memory_extraction_runs (user_id, run_date) VALUES ('u', '2026-02-11')")
-        sql(
-            "INSERT INTO memory_extraction_runs (user_id, run_date, memories_written, tokens_used, status, duration_ms,"
-            " error_message, created_at, interactions_processed) VALUES ('u', '2026-02-12', 3, NULL, 'failed', 1500,"
-            " 'full', '2026-02-12T23:00:00Z', NULL)"
-        )
-        [(known,)] = sql("SELECT id::text FROM memory_extraction_runs WHERE run_date = '2026-02-12'")
-        with store.user("u").read() as reader:
-            assert reader.find(Query()) == [record] and len(reader.calls()) == 1 and reader.interactions() == []
-            pending, failed = reader.runs()
-            assert (pending.status, pending.kind, pending.details, pending.duration_ms) == (
-                "pending",
-                "batch",
-                {},
-                None,
-            )
-            assert failed == replace(
-                extraction_run(known),
-                status="failed",
-                memories_written=3,
-                duration_ms=1500,
-                error="full",
-                started_at=datetime(2026, 2, 12, 23, tzinfo=timezone.utc),
-            )
+            tx.put_run(run)
+            tx.put_run(replace(run, id="run-2", kind="discussion"))
+        mirrored = "SELECT status, error_message, tokens_used, user_id FROM memory_extraction_runs"
+        assert sql(mirrored) == [("failed", "full", 2**31 - 1, account_of("u"))]
         with store.user("u").write() as tx:
-            tx.put_interactions([interaction("event-1")])
-            tx.put_run(replace(failed, status="completed"))
-            tx.put_run(replace(failed, id="run-2", kind="discussion"))
-            assert [run.id for run in tx.runs()] == [pending.id, known, "run-2"]
-        places = store.erase_user("u")
-        assert (places["interactions"], places["runs"]) == (1, 3)
-        assert sql("SELECT count(*) FROM memory_interactions") == sql("SELECT count(*) FROM memory_extraction_runs")
-        store.close()
+            tx.put_run(replace(run, id="run-3", status="completed", error=None, tokens_used=5))
+            assert sorted(one.id for one in tx.runs()) == ["run-2", "run-3"]
+        assert sql(mirrored) == [("completed", None, 5, account_of("u"))]
+        assert store.erase_user("u")["runs"] == 2
+        assert sql(mirrored) == []
 
     def test_D1_the_row_of_the_user_tells_when_they_were_last_extracted(
         self, store: PostgresStore, sql: Callable[..., list[Any]]
     ) -> None:
         def last() -> Any:
-            return sql("SELECT memory_last_extracted_at FROM users WHERE id = 'u'")[0][0]
+            return sql("SELECT memory_last_extracted_at FROM users WHERE id = %s", account_of("u"))[0][0]
 
         def note(run: ExtractionRun) -> None:
             with store.user("u").write() as tx:
@@ -414,18 +455,22 @@ class TestValues:
         with store.user("v").write() as tx:
             write(tx, fact("v runs too"))
         user = store.user("u")
-        assert user.text_search("run", 9) == [often, once]
-        assert user.text_search("the RUNNING", 1) == [often]
-        assert user.text_search("running breakfasts", 9) == [once]
-        assert user.text_search("run & ! | <-> ' :*", 9) == [often, once]
-        assert user.text_search("", 9) == []
+
+        def found(query: str, limit: int = 9) -> list[str]:
+            return [record_id for record_id, _ in user.text_search(query, ["fact"], limit)]
+
+        assert found("run") == [often.id, once.id]
+        assert found("the RUNNING", 1) == [often.id]
+        assert found("running breakfasts") == [once.id]
+        assert found("run & ! | <-> ' :*") == [often.id, once.id]
+        assert found("") == [] and user.text_search("run", ["note"], 9) == []
         with user.write() as tx:
             tx.put_many(fact(f"swims {n} lengths") for n in range(2000))
-        sql("ANALYZE memory")
+        sql("ANALYZE memory_records")
         sql("SET enable_seqscan = off")
         query = load_queries(Path(store_package.__file__).parent / "postgres.sql")["text_search"]
-        plan = "\n".join(row[0] for row in sql("EXPLAIN " + query, "run", "u", 9))
-        assert "idx_memory_fts" in plan
+        plan = "\n".join(row[0] for row in sql("EXPLAIN " + query, "run", "u", ["fact"], 9))
+        assert "memory_by_text" in plan
 
     def test_check_reports_what_is_wrong(self, store: PostgresStore, sql: Callable[..., list[Any]]) -> None:
         user = store.user("u")
@@ -433,11 +478,11 @@ class TestValues:
             record = write(tx, fact("secret content"))
             write(tx, fact())
         assert user.check() == []
-        sql("UPDATE users SET memory_seq = 1")
+        sql("UPDATE memory_users SET memory_seq = 1")
         assert len(user.check()) == 2
         assert all("beyond the last sequence number" in line for line in user.check())
-        sql("UPDATE users SET memory_seq = 2")
-        sql("UPDATE memory SET latest = false WHERE id = %s", record.id)
+        sql("UPDATE memory_users SET memory_seq = 2")
+        sql("UPDATE memory_records SET latest = false WHERE id = %s", record.id)
         assert user.check() == [f"record {record.id}: no version is marked as the latest"]
         assert store.user("v").check() == []
 

@@ -196,13 +196,14 @@ class TestUsers:
         with recollect.open(postgres_url) as app, psycopg.connect(postgres_url, autocommit=True) as db:
             app.user("first").note("so that there are tables")
             db.execute(
-                "INSERT INTO users (id, memory_created_at, memory_seq, memory_mode, memory_secret)"
-                " SELECT '@t' || n % 50 || '/' || n, now(), 0, 'on', 'x' FROM generate_series(1, 5000) AS n"
+                "WITH made AS (INSERT INTO users SELECT FROM generate_series(1, 5000) RETURNING id),"
+                " numbered AS (SELECT id AS account, row_number() OVER () AS n FROM made)"
+                " INSERT INTO memory_users SELECT '@t' || n % 50 || '/' || n, account, true, now(), 0, 'on', 'x' FROM numbered"
             )
             assert list(app.users(tenant="t7", after="@t7/107", limit=3)) == ["@t7/1107", "@t7/1157", "@t7/1207"]
             assert list(app.users(tenant="t7", begins="49", limit=3)) == ["@t7/4907", "@t7/4957"]
             assert len(list(app.users())) == 5001  # in several parts
-            db.execute("ANALYZE users")
+            db.execute("ANALYZE memory_users")
             sql: Any = "\n".join(["EXPLAIN", *(_SQL[part] for part in ("users", "users_before", "users_in_order"))])
             values = {"first": "@t7/49", "beyond": "@t7/4:", "after": "@t7/1", "limit": 50}
             plan = "\n".join(row[0] for row in db.execute(sql, values).fetchall())

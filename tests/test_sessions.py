@@ -118,3 +118,37 @@ def test_T5_a_bad_import_stores_nothing(call: Caller, app: recollect.Recollect, 
     result = call.result("memory_import", data=data)
     assert result.status == "invalid"
     assert app.user("u1").read() == []
+
+
+def test_C8_all_conversations_are_searched(call: Caller, app: recollect.Recollect) -> None:
+    memory = app.user("u1")
+    memory.say("We met Priya at the opera", session="monday", speaker="Anna")
+    memory.say("The plumber comes at nine", session="tuesday")
+    [hit] = call("memory_search_sessions", query="opera")
+    assert (hit["session_id"], hit["text"], hit["speaker"]) == ("monday", "We met Priya at the opera", "Anna")
+    assert 0 < hit["score"] <= 1 and hit["at"]
+    assert {hit["session_id"] for hit in call("memory_search_sessions", query="everything")} == {"monday", "tuesday"}
+    memory.acting(chat="1").say("The code word is zorblatt", session="one")
+    for chat, found in (("1", True), ("7", False)):
+        told = app.tools("u1", "sessions", chat=chat).call("memory_search_sessions", {"query": "zorblatt"}).text
+        assert ("zorblatt" in told) is found
+
+
+def test_C8_a_session_has_a_summary(call: Caller, app: recollect.Recollect) -> None:
+    memory = app.user("u1")
+    memory.say("We met Priya at the opera\nIt was late", session="monday")
+    memory.say("Good night", session="monday", role="assistant")
+    [session] = call("memory_list_sessions")
+    assert (session["title"], session["summary"]) == (
+        "We met Priya at the opera",
+        "We met Priya at the opera … Good night",
+    )
+    memory.set_scratch("summary:monday", json.dumps({"until": "", "text": "An evening at the opera."}))
+    assert call("memory_list_sessions")[0]["summary"] == "An evening at the opera."
+
+
+def test_C8_exported_notes_keep_their_category(app: recollect.Recollect) -> None:
+    notes, sessions = app.tools("u1", "notes", "sessions"), app.tools("u2", "notes", "sessions")
+    notes.call("memory_save", {"content": "The tea company is our client", "category": "work"})
+    sessions.call("memory_import", {"data": notes.call("memory_export", {}).text})
+    assert "tea company" in sessions.call("memory_search", {"query": "tea", "category": "work"}).text

@@ -127,15 +127,15 @@ def test_U7_the_metrics_are_those_of_the_seed(told: dict[str, Any]) -> None:
         for point in found["memory_tool_calls"]
     }
     assert calls == {
-        ("memory_save", "notes", "ok", "written"): 4,
-        ("memory_search", "notes", "ok", "found"): 4,
+        ("memory_save", "notes", "success", "written"): 4,
+        ("memory_search", "notes", "success", "found"): 4,
         ("memory_save", "notes", "refused", "refused:secret"): 2,
         ("memory_delete", "notes", "error", "NotFoundError"): 2,
         ("unknown", "", "invalid", "unknown tool"): 2,
         ("memory_save", "notes", "invalid", "bad arguments"): 2,
         ("memory", "files", "error", "path"): 2,
-        ("memory", "files", "ok", "found"): 2,
-        ("memory", "files", "ok", "written"): 2,
+        ("memory", "files", "success", "found"): 2,
+        ("memory", "files", "success", "written"): 2,
     }
     by_tool = {name: {p["attributes"]["tool"]: p["value"] for p in found[name]} for name in found if "pattern" not in name and "latency" not in name and "calls" not in name}  # fmt: skip
     assert by_tool == {
@@ -172,7 +172,7 @@ def test_U7_spans_stand_below_the_hosts_own(told: dict[str, Any]) -> None:
             "memory.tool", "memory.suite", "memory.status", "memory.outcome",
         }  # fmt: skip
         assert span["name"] == f"memory_tool {span['attributes']['memory.tool']}"
-        failed = span["attributes"]["memory.status"] not in ("ok", "refused")
+        failed = span["attributes"]["memory.status"] not in ("success", "refused")
         assert span["status"]["status_code"] == ("ERROR" if failed else "UNSET")
         assert span["status"].get("description") == (span["attributes"]["memory.outcome"] if failed else None)
     ids = [span["attributes"].get("memory.call", "") for span in spans]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import checks as check
 from recollect.config import Config
-from recollect.errors import InvalidInputError, StoreError
+from recollect.errors import ConfigError, InvalidInputError, StoreError
 from recollect.identity.erasure import ErasureHooks
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.files.disk import DiskFiles
@@ -154,7 +154,7 @@ class Recollect:
         user_id: str | int,
         *suites: str,
         session: str | None = None,
-        chat: str | None = None,
+        chat: str | int | None = None,
         agent: str | None = None,
         others: Sequence[str | int] = (),
         fixed_user: bool | None = None,
@@ -164,8 +164,7 @@ class Recollect:
 
         ``session`` is the conversation, ``chat`` the chat it belongs to: the facts suite does not recall facts from
         another chat. ``others`` are the other participants, whom tools with a ``user_id`` can reach; with
-        ``fixed_user`` no tool takes one. With ``wait``, a call may take the full timeout of its tool instead of
-        MEMORY_TOOL_TIMEOUT_MS.
+        ``fixed_user`` no tool takes one. With ``wait``, a call may take its tool's timeout, not MEMORY_TOOL_TIMEOUT_MS.
         """
         from recollect.tools.catalog import tools_of
         from recollect.tools.suite import Suite
@@ -174,7 +173,7 @@ class Recollect:
             self.user(user_id),
             tools_of(check.check_words("suites", suites)),
             session=session,
-            chat=check.check_optional_line("chat", chat),
+            chat=None if chat is None else check.check_chat("chat", chat),
             agent=agent,
             others=[self.user(other) for other in check.check_list("others", others)],
             fixed_user=fixed_user,
@@ -258,19 +257,24 @@ class Recollect:
         from recollect.work.jobs import Jobs, schedule
         from recollect.work.worker import Worker
 
-        jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(), clock=self._clock)
+        jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(required=False), clock=self._clock)
         handlers = {**jobs.handlers(), TOOL: self._late_calls(resume=False).do}
         most = check.check_positive("concurrency", concurrency)
         return Worker(queue, handlers, concurrency=most, schedule=schedule(queue, self.config))
 
-    def extractor(self) -> Extractor:
-        """Return the extractor: the configured model or the rules."""
-        config = self.config
-        if config.model and not config.automated_fallback:
-            from recollect.agents.tiers import without_fallback
+    def extractor(self, *, required: bool = True) -> Extractor:
+        """Return the configured model or the rules; unless ``required``, rules replace one that cannot be opened."""
+        from recollect.agents.tiers import by_rules_because, without_fallback
 
-            return without_fallback(self._tiers(), config)
-        return self._tiers()
+        try:
+            tiers = self._tiers()
+        except ConfigError as error:
+            if required:
+                raise
+            LOGGER.warning("extracting by rules: %s", error)
+            tiers = by_rules_because(str(error))
+        falls_back = self.config.automated_fallback or not self.config.model
+        return tiers if falls_back else without_fallback(tiers, self.config)
 
     def _tiers(self) -> Extractor:
         from recollect.agents.extract import by_rules

@@ -112,6 +112,12 @@ def check_optional_line(field: str, value: object, limit: int = MAX_SHORT) -> st
     return None if value is None else check_line(field, value, limit)
 
 
+def check_chat(field: str, value: object) -> str:
+    """Check the id of a chat, which may be an integer."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return check_line(field, str(value) if is_number else value)
+
+
 def check_choice(field: str, value: object, allowed: Sequence[str]) -> str:
     """Check that a value is one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:

@@ -1,6 +1,7 @@
 """Settings: one frozen value, and the only place that reads the environment.
 
-An invalid value raises an error that names its variable. Unknown variables are ignored.
+An invalid value raises an error that names its variable. Unknown variables are ignored. The name of a model is checked
+when the model is opened (`model_parts`): a wrong one stops only what needs a model.
 """
 
 from __future__ import annotations
@@ -64,7 +65,11 @@ class Config:
         90, "MEMORY_DAILY_RETENTION_DAYS", "how long daily notes are kept, in days", 1, 36_500
     )
     message_retention_days: int = _setting(
-        30, "MEMORY_MESSAGE_RETENTION_DAYS", "how long messages are kept unless marked important, in days", 1, 36_500
+        0,
+        "MEMORY_MESSAGE_RETENTION_DAYS",
+        "how long messages are kept unless marked important, in days; 0: no limit",
+        0,
+        36_500,
     )
     call_retention_days: int = _setting(
         90, "MEMORY_CALL_RETENTION_DAYS", "how long tool calls are kept in the log, in days", 1, 36_500
@@ -82,6 +87,11 @@ class Config:
         1,
         10**9,
     )
+    tsvector: bool = _setting(
+        False,
+        "MEMORY_TSVECTOR",
+        "with PostgreSQL: search with the database's own full-text search (tsvector, English) instead of the index",
+    )
     context_max_tokens: int = _setting(
         1500, "MEMORY_CONTEXT_MAX_TOKENS", "the size of the memory put into a prompt, in tokens", 50, 1_000_000
     )
@@ -96,7 +106,7 @@ class Config:
     model: str = _setting(
         "",
         "MEMORY_MODEL",
-        "openai:NAME, anthropic:NAME, gemini:NAME or URL#NAME; empty: no model, everything works by rules",
+        "NAME or openai:NAME, anthropic:NAME, gemini:NAME, URL#NAME; empty: no model, everything works by rules",
     )
     extraction_model: str = _setting(
         "", "MEMORY_EXTRACTION_MODEL", "the model that extracts memories, in the same format; empty: MEMORY_MODEL"
@@ -198,12 +208,6 @@ class Config:
         for variable, url in urls.items():
             if not re.match(r"https?://[^\s/]", url):
                 raise ConfigError(f"{variable} is {without_password(url)!r}; it must begin with http:// or https://")
-        for variable, spec in (
-            ("MEMORY_MODEL", self.model),
-            ("MEMORY_EXTRACTION_MODEL", self.extraction_model),
-            ("MEMORY_LOCAL_MODEL", self.local_model),
-        ):
-            model_parts(spec, variable)
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Config:
@@ -311,15 +315,20 @@ def without_password(url: str) -> str:
 
 
 def model_parts(spec: str, variable: str = "MEMORY_MODEL") -> tuple[str, str, str]:
-    """Return provider, name and URL: ("openai", "gpt-5.5", ""), or ("", "qwen3", "http://localhost:8080/v1")."""
-    named = re.fullmatch(r"(openai|anthropic|gemini):(\S+)", spec)
+    """Return provider, name and URL: ("openai", "gpt-5.5", ""), or ("", "qwen3", "http://localhost:8080/v1").
+
+    A name without a provider is OpenAI's.
+    """
+    named = re.fullmatch(r"(?:(openai|anthropic|gemini):)?(\S+)", spec)
+    if named and not named[1] and not re.fullmatch(r"\w[\w.-]*", spec):
+        named = None
     placed = re.fullmatch(r"(https?://[^\s/#][^\s#]*)#(\S+)", spec)
     if spec and not named and not placed:
-        forms = "openai:NAME, anthropic:NAME, gemini:NAME or http://HOST/v1#NAME"
+        forms = "NAME or openai:NAME, anthropic:NAME, gemini:NAME, or http://HOST/v1#NAME"
         raise ConfigError(f"{variable} is {without_password(spec)!r}; it must be {forms}")
     if placed:
         return "", placed[2], placed[1]
-    return (named[1], named[2], "") if named else ("", "", "")
+    return (named[1] or "openai", named[2], "") if named else ("", "", "")
 
 
 _URLS = (

@@ -150,6 +150,11 @@ def list_field(item: Field, most: int, least: int = 0, *, help: str = "", check:
     return Field(check=checked, schema=schema, json=list, items=item, help=help or item.help, metavar=item.metavar)
 
 
+def text_list_field(help: str) -> Field:
+    """Return the field of a list of texts."""
+    return list_field(text_field(MAX_TEXT, help), MAX_MESSAGES, check=_check_texts)
+
+
 def integer_field(least: int, most: int, help: str = "", check: Check | None = None) -> Field:
     """Return the field of an integer."""
     checked = check or partial(_check_with_limit, checks.check_positive if least else checks.check_count, most)
@@ -249,6 +254,14 @@ def _check_moment_as_given(name: str, value: Any) -> Any:
 
 def _check_ids(name: str, value: object) -> tuple[str, ...]:
     return checks.check_words(name, value, MAX_IDS)
+
+
+def _check_texts(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise InvalidInputError(name, f"must be a list of texts, not {type(value).__name__}")
+    if len(value) > MAX_MESSAGES:
+        raise InvalidInputError(name, f"must have at most {MAX_MESSAGES:,} items")
+    return tuple(checks.check_text(f"{name}[{number}]", one) for number, one in enumerate(value))
 
 
 def _check_item(name: str, value: Any) -> Any:
@@ -351,6 +364,9 @@ Key = Annotated[
 ScratchKey = Annotated[str, line_field("The name of the value.", "KEY", 200)]
 FactCategory = Annotated[str, choice_field(records.CATEGORIES)]
 ObservationCategory = Annotated[str, choice_field(records.OBSERVATION_CATEGORIES)]
+Findings = Annotated[Sequence[str], text_list_field("A factual discovery; repeatable.")]
+Insights = Annotated[Sequence[str], text_list_field("A conclusion or decision; repeatable.")]
+Lessons = Annotated[Sequence[str], text_list_field("Guidance for the future; repeatable.")]
 AnyCategory = Annotated[str, choice_field(records.CATEGORIES + records.OBSERVATION_CATEGORIES, "Its category.")]
 FactType = Annotated[str, choice_field(records.FACT_TYPES)]
 Durability = Annotated[
@@ -521,7 +537,12 @@ MARKS = Field(check=checks.check_list, schema={"type": "array"}, json=list, part
 
 Actor = Annotated[str, line_field("Who makes the change, for the journal.", "NAME")]
 Agent = Annotated[str, line_field("The agent that writes.", "NAME")]
-Chat = Annotated[str, line_field("The chat it belongs to.", "ID")]
+Chat = Annotated[
+    str | int,
+    custom_field(
+        checks.check_chat, pattern_schema(_LINE, MAX_SHORT), "Chat", "The chat it belongs to.", "ID", also=NUMBER
+    ),
+]
 RunId = Annotated[str, line_field("The run it belongs to; a run is undone together.", "ID")]
 CallId = Annotated[str, line_field("The tool call it belongs to.", "ID")]
 Trusted = Annotated[bool, flag_field("False if it comes from an untrusted source.")]

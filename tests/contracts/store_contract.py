@@ -244,6 +244,8 @@ class StoreContract:
             assert [r.content for r in reader.find(Query(key="location", valid_at=T0))] == ["Kyiv"]
             assert [r.content for r in reader.find(Query(key="location", valid_at=moved))] == ["Lviv"]
             assert reader.find(Query(valid_at=T0 - timedelta(days=1))) == []
+            assert [r.content for r in reader.find(Query(kinds=("fact",), replaced=True))] == ["Kyiv"]
+            assert reader.find(Query(kinds=("note",), replaced=True)) == []
             assert [r.version for r in reader.versions(kyiv.id)] == [1, 2]
             assert reader.get(kyiv.id) == lviv
             assert reader.find(Query(statuses=("superseded",))) == []  # closed versions are not latest ones

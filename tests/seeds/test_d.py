@@ -21,9 +21,11 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.agents.consolidate import Said, consolidate
+from recollect.agents.consolidate import TranscriptMessage as Said
+from recollect.agents.consolidate import consolidate
 from recollect.agents.models import open_model
-from recollect.agents.observe import Observations, observe, remember
+from recollect.agents.observe import Observations, observe
+from recollect.agents.observe import store_observations as remember
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.models import Call, Fail, Garbage, ModelRequest, ModelServer, Say, Turn
 from recollect.tools import wire

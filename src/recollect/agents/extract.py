@@ -150,6 +150,15 @@ def extract(
     return done
 
 
+def learn_expiring(memory: Memory, *, extractor: Extractor = by_rules, clock: Clock | None = None) -> Extracted | None:
+    """Learn from messages and interactions that the next upkeep removes, unless that was done; None without any."""
+    due = memory.upkeep(dry_run=True)
+    if not due.expired.get("message") and not due.interactions:
+        return None
+    yesterday = (clock or memory.clock)().date() - timedelta(days=1)
+    return extract(memory, yesterday, extractor=extractor, clock=clock)
+
+
 def read_mark(run: ExtractionRun) -> Mark:
     """Return how far a run has read. One without marks, as hosts may record it, has read everything before it."""
     seq, reported = run.details.get("seq"), _detail_moment(run, "reported")

@@ -15,19 +15,18 @@ from recollect.agents.models import Account, Model, ModelLimits
 from recollect.agents.prompts import prompt
 from recollect.checks import check_query
 from recollect.memory.memory import Memory
-from recollect.policy.secrets import mask
+from recollect.policy.secrets import find_secrets, mask
 from recollect.records import Outcome
 
 LOGGER = logging.getLogger("recollect.agents")
 
 SHORTEST, LONGEST = 50, 4_000
-_NAMES = {"findings": "finding", "insights": "insight", "lessons": "lesson"}
+_NAMES = ("findings", "insights", "lessons")
 _MOST_EACH = 20
 _LONGEST_TEXT = 1_000
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _NAMES},
-    "required": list(_NAMES),
     "additionalProperties": False,
 }
 
@@ -66,19 +65,16 @@ def observe(model: Model | None, memory: Memory, step_name: str, step_type: str,
 
 def store_observations(memory: Memory, found: Observations) -> list[Outcome]:
     """Store what a step taught, all of it or nothing."""
+    texts = {name: _storable_texts(list(getattr(found, name))) for name in _NAMES}
     source = source_of(found.step_type or "STEP", found.step_name)
-    with memory.acting("agent:observe").batch() as open_memory:
-        return [
-            open_memory.observe(text, category, source=source)
-            for name, category in _NAMES.items()
-            for text in _storable_texts(list(getattr(found, name)))
-        ]
+    return memory.acting("agent:observe").remember_fil(**texts, source=source)
 
 
 def _storable_texts(given: Any) -> tuple[str, ...]:
-    """Return the texts that can be stored: not empty, each once, and not an order to a model."""
+    """Return the texts that can be stored: not empty, each once, without secrets, and not an order to a model."""
     if not isinstance(given, list):
         return ()
     shown = [check_query("text", one) for one in given if isinstance(one, str)]
-    texts = dict.fromkeys(" ".join(one.split())[:_LONGEST_TEXT].strip() for one in shown)
-    return tuple(one for one in texts if any(map(str.isalnum, one)) and not looks_like_instruction(one))[:_MOST_EACH]
+    texts = dict.fromkeys(one.strip()[:_LONGEST_TEXT].strip() for one in shown)  # lines stay: a setting has several
+    storable = (one for one in texts if any(map(str.isalnum, one)) and not find_secrets(one))
+    return tuple(one for one in storable if not looks_like_instruction(one))[:_MOST_EACH]

@@ -55,6 +55,15 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
     return extractor
 
 
+def by_rules_because(problem: str) -> Extractor:
+    """Return an extractor that applies the rules alone and says why."""
+
+    def extractor(memory: Memory, collected: Gathered) -> Extraction:
+        return replace(by_rules(memory, collected), problem=f"{problem}: by rules instead")
+
+    return extractor
+
+
 def _not_understood(collected: Gathered, findings: Sequence[Finding]) -> Gathered:
     """Return what the rules did not understand and might matter: statements of the person of some length."""
     understood = {finding.origin for finding in findings}

@@ -279,6 +279,7 @@ class RemoteBatch:
     remember = _deferred(Memory.remember)
     note = _deferred(Memory.note)
     observe = _deferred(Memory.observe)
+    remember_fil = _deferred(Memory.remember_fil)
     episode = _deferred(Memory.episode)
     say = _deferred(Memory.say)
     jot = _deferred(Memory.jot)

@@ -6,7 +6,7 @@ memory.remember("Senior engineer at Stripe", key="role", category="work_context"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +26,11 @@ from recollect.memory.report_verbs import ReportVerbs
 from recollect.memory.transfer import ImportReport, export_archive, import_any, own_folders
 from recollect.memory.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
 from recollect.memory.write import Write
-from recollect.records import Erased, Outcome, Receipt, Record, Undone
+from recollect.records import Erased, Outcome, Receipt, Record, Refused, Undone
 from recollect.store.contract import Query
 from recollect.verbs import verb
 
+TOGETHER = "Not stored: another one, given together with it, was refused."
 _O = TypeVar("_O", bound=Outcome)
 
 
@@ -166,6 +167,29 @@ class Memory(ReportVerbs):
             metadata=metadata,
         )
         return self._remember(observation)
+
+    @verb(scope="write", batch=True)
+    def remember_fil(
+        self,
+        findings: fields.Findings = (),
+        insights: fields.Insights = (),
+        lessons: fields.Lessons = (),
+        *,
+        source: fields.Source = "explicit",
+    ) -> list[Outcome]:
+        """Store the findings, insights and lessons of a step: all of them, or none if one is refused."""
+        groups = {"finding": findings, "insight": insights, "lesson": lessons}
+        drafted = [
+            self._drafts.observation(text, name, source=source) for name, texts in groups.items() for text in texts
+        ]
+        if not drafted:
+            return []
+        with self._writing() as write:
+            refused = [write.refusal(one) for one in drafted]
+            if any(refused):
+                return _all_refused(refused)
+            outcomes = [write.remember(one) for one in drafted]
+        return [self._told(outcome, write) for outcome in outcomes]
 
     @verb(scope="write", batch=True)
     def episode(
@@ -546,3 +570,10 @@ class Memory(ReportVerbs):
     @property
     def _drafts(self) -> RecordBuilders:
         return RecordBuilders(self._acting, self._user_memory.config, self._now)
+
+
+def _all_refused(refusals: Sequence[Refused | None]) -> list[Outcome]:
+    """Return the outcomes of records that are stored together or not at all, if some of them are refused."""
+    first = next(one for one in refusals if one is not None)
+    others = replace(first, message=TOGETHER)
+    return [one or others for one in refusals]

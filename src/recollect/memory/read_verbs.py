@@ -23,7 +23,7 @@ from recollect.memory.interests import Ranked, rank_items
 from recollect.memory.journal import Why, explain_record
 from recollect.memory.paging import PageCursor, Place
 from recollect.memory.references import find_record, id_of, is_id
-from recollect.memory.search import MEMORY_KINDS, QueryVector, embed_query, search_records
+from recollect.memory.search import MEMORY_KINDS, QueryVector, RecalledObservations, embed_query, search_records
 from recollect.memory.similar import similar_pairs
 from recollect.memory.unprocessed import Mark, Unread, find_unread
 from recollect.memory.user_memory import UserMemory
@@ -238,6 +238,21 @@ class ReadVerbs:
                 earlier=earlier,
                 within=within,
             )
+
+    @verb(scope="read")
+    def recall_by_category(
+        self, query: fields.Question, category: fields.ObservationCategory, limit: fields.Limit = 5
+    ) -> list[str]:
+        """Return the texts of the findings, insights or lessons that answer a question, best first."""
+        hits = self.search(query, kinds=("observation",), category=category, limit=limit)
+        return [hit.record.content for hit in hits]
+
+    @verb(scope="read")
+    def recall_fil(self, query: fields.Question, limit_per_category: fields.Limit = 5) -> RecalledObservations:
+        """Return the findings, insights and lessons that answer a question, each best first."""
+        names = {"findings": "finding", "insights": "insight", "lessons": "lesson"}
+        found = {name: self.recall_by_category(query, one, limit_per_category) for name, one in names.items()}
+        return RecalledObservations(**{name: tuple(texts) for name, texts in found.items()})
 
     @verb(scope="read")
     def context(
@@ -483,7 +498,7 @@ class ReadVerbs:
         known = [_check_mark(mark) for mark in check.check_list("marks", marks, Mark)]
         with self._reading() as reader:
             hidden = reader.state().mode == "incognito"
-            found = find_unread(reader, known, until=end, session=session, alive_at=self._user_memory.clock())
+            found = find_unread(reader, known, until=end, session=session)
         return replace(found, messages=(), interactions=()) if hidden else found
 
     @verb(scope="read", method="GET")

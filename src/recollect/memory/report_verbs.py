@@ -76,7 +76,7 @@ class ReportVerbs(ReadVerbs):
     def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
         refused = refusal_if_paused("on", self._user_memory.config)  # before creating a memory for nothing
         if drafted and refused is None:
-            with self._alongside() as tx:
+            with self._alongside() if self._open or self.exists else self._first_write() as tx:
                 refused = refusal_if_paused(tx.state().mode, self._user_memory.config)
                 if refused is None:
                     chat = self._acting.chat
@@ -100,6 +100,12 @@ class ReportVerbs(ReadVerbs):
         """Open a transaction for data stored alongside the memory; within a batch, the batch's own."""
         with self._user_memory.write_alongside() if self._open is None else nullcontext(self._open.tx) as tx:
             yield transaction_in(tx, self._acting.chat, self._acting.session)
+
+    @contextmanager
+    def _first_write(self) -> Iterator[Transaction]:
+        """Open a full write, which creates MEMORY.md."""
+        with self._user_memory.write(self._acting) as write:
+            yield transaction_in(write.tx, self._acting.chat, self._acting.session)
 
     @property
     def _now(self) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +15,7 @@ from recollect.memory.user_memory import UserMemory
 from recollect.records import Hit, Hits, Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
-from recollect.store.contract import Query, Reader
+from recollect.store.contract import Query, Reader, TextSearch
 from recollect.text import fold
 
 if TYPE_CHECKING:
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 MEMORY_KINDS = ("fact", "note", "observation", "episode", "daily")
 """The default kinds to search: everything except conversations and working memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledObservations:
+    """The texts of observations by category, best first."""
+
+    findings: tuple[str, ...] = ()
+    insights: tuple[str, ...] = ()
+    lessons: tuple[str, ...] = ()
+
 
 _BEGINNING = 400
 _SPARE = 8  # ranked beyond the limit, in case some are equal or gone
@@ -98,6 +108,8 @@ def search_records(
         state = replace(state, seq=within)
     if state.mode == "incognito":
         return Hits()
+    if memory.config.tsvector and isinstance(memory.user, TextSearch) and within is None and _is_simple(where):
+        return _search_in_database(memory.user, reader, query, where, limit, min_score)
     from recollect.search.events import with_event  # here, not above: they load NumPy
     from recollect.search.question import Question, asks_for_everything
     from recollect.search.ranking import rank_documents
@@ -133,6 +145,26 @@ def search_records(
         hits += find_earlier(reader, question, where, hits, limit - len(hits))
     memory.recalled.update({hit.record.id: moment for hit in hits})
     return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
+
+
+def _is_simple(where: Filter) -> bool:
+    """Return True for what the database's own search can select."""
+    return where.statuses == ("active",) and not where.speakers
+
+
+def _search_in_database(
+    user: TextSearch, reader: Reader, query: str, where: Filter, limit: int, min_score: float
+) -> Hits:
+    """Search with the database's own full-text search (MEMORY_TSVECTOR): whole words in one language, no signals."""
+    ranks = dict(user.text_search(query, where.kinds, limit * _SPARE + _BEGINNING))
+    names = ("kinds", "categories", "types", "tier", "source", "session", "tags", "said_from", "said_until", "alive_at")
+    chosen = {name: getattr(where, name) for name in names}
+    found = [
+        _FoundDocument(record.id, ranks[record.id], (), {"words": ranks[record.id]}, (0, None))
+        for record in reader.find(Query(ids=list(ranks), **chosen))
+    ]
+    found.sort(key=lambda each: -each.total)
+    return Hits(_load_hits(reader, found, limit, min_score), mode="tsvector")
 
 
 def _describe_documents(index: Index, question: Question, ranking: Ranking) -> list[_FoundDocument]:

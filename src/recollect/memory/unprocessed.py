@@ -41,13 +41,11 @@ class Unread:
     mark: Mark
 
 
-def find_unread(
-    reader: Reader, marks: Iterable[Mark], *, until: datetime, session: str | None, alive_at: datetime
-) -> Unread:
-    """Return what happened before a moment and lies after all of these marks."""
+def find_unread(reader: Reader, marks: Iterable[Mark], *, until: datetime, session: str | None) -> Unread:
+    """Return what happened before a moment and lies after all of these marks, even if it has expired meanwhile."""
     farthest = _farthest(marks)
     mark = Mark(seq=reader.state().seq, reported=reader.last_reported() or _BEGINNING, until=until)
-    query = Query(kinds=("message",), said_until=until, session=session, alive_at=alive_at)
+    query = Query(kinds=("message",), said_until=until, session=session)
     if not farthest:
         messages = [one for one in reader.find(query) if isinstance(one, Message)]
         return Unread(

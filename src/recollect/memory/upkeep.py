@@ -62,8 +62,12 @@ def mark_important(write: Write, messages: list[Record], level: str, reason: str
     until = write.now + timedelta(days=IMPORTANT_DAYS[level])
     kept = []
     for message in messages:
-        if message.expires_at is not None and message.expires_at < until:
-            longer = replace(message, expires_at=until, importance=1.0 if level == "critical" else 0.8)
+        importance = 1.0 if level == "critical" else 0.8
+        lasts = message.expires_at is None  # no retention is set
+        if (lasts and message.importance < importance) or (
+            message.expires_at is not None and message.expires_at < until
+        ):
+            longer = replace(message, expires_at=None if lasts else until, importance=importance)
             kept.append(write.apply("update", message, longer, reason=reason or f"marked {level}"))
         else:
             kept.append(message)

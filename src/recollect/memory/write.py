@@ -55,7 +55,7 @@ from recollect.records import (
 )
 from recollect.store.contract import Query, Tombstone, Transaction
 
-_PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
+_PROSE = frozenset({"fact", "daily", "note", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
 

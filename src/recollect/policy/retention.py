@@ -28,9 +28,12 @@ def check_kept(day: date, now: datetime, retention_days: int) -> date:
     return day
 
 
-def message_expiry(stored_at: datetime, retention_days: int) -> datetime:
-    """Return when a message expires, counted from when it was stored, so that an imported old chat is kept too."""
-    return stored_at + timedelta(days=retention_days)
+def message_expiry(stored_at: datetime, retention_days: int) -> datetime | None:
+    """Return when a message expires, counted from when it was stored, so that an imported old chat is kept too.
+
+    Without a retention it never does.
+    """
+    return None if not retention_days else stored_at + timedelta(days=retention_days)
 
 
 def may_be_pruned(record: Record) -> bool:

@@ -68,7 +68,6 @@ _SHAPES = (
         r"\b(?i:basic)\s+([A-Za-z0-9+/]{8,}={1,2})(?![\w=])"
         r"|(?i:authorization):\s*(?i:basic)\s+([A-Za-z0-9+/=]{8,})",
     ),
-    ("password", "://", r"://([^\s/:@]{0,100}:[^\s/]{1,200})@(?=[\w.\[-])"),
 )
 _PASSWORDS = ("pass", "pwd", "kennwort", "contrase", "senha", "haslo", "wachtwoord", "losenord", "sifre")
 _PASSWORDS_ELSEWHERE = (
@@ -131,8 +130,8 @@ def _code_pattern() -> re.Pattern[str]:
     return re.compile(
         r"(?<!\w)(?:pin(?:[ -]?(?:code|number|nummer))?|п[іи]н(?:-?код)?|code pin|código pin|cv[vc]2?"
         r"|(?:one-time|verification|security|2fa|otp|sms)[ -](?:code|password|pin)|otp)"
-        rf"{_FOR}(?:\s*[:=—–-]\s*|\s+(?:is|was|ist|est|es|é|è|to|це|это|є)\s+"
-        rf"|\s+)(?P<value>\d{{3,8}})(?![\w%]|[.,:/-]\d)"
+        rf"(?:{_FOR}(?:\s*[:=—–-]\s*|\s+(?:is|was|ist|est|es|é|è|to|це|это|є)\s+)(?=\d{{3}})"
+        rf"|{_FOR}\s+(?=\d{{4}})|\s+(?=\d{{3}}))(?P<value>\d{{3,8}})(?![\w%]|[.,:/-]\d)"
         r"(?!\s+(?:times|years|days|people|minutes|hours|boards?|characters|digits|цифр))",
         re.I,
     )
@@ -146,7 +145,7 @@ def _phrase_pattern() -> re.Pattern[str]:
         r"|seed)\b[^\n:=]{0,30}?"
         r"(?:\s*[:=]\s*|\s+is\s+)"
         r"(?P<seed>(?:\d{1,2}[.)] ?)?[a-z]{3,8}(?:[ ,]+(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23})"
-        r"|\bpass ?phrase\b[^\n:=]{0,30}?(?:\s*[:=]\s*|\s+is\s+)(?P<pass>[^\s,.;]+(?: [^\s,.;]+){2,9})",
+        r"|\bpass ?phrase\b[^\n:=.(){}/]{0,30}?(?:\s*[:=]\s*|\s+is\s+)(?P<pass>[^\s,.;]+(?: [^\s,.;]+){2,9})",
         re.I,
     )
 
@@ -171,6 +170,9 @@ _IBAN = r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"
 _KEY_BLOCK = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _AWS_SECRET = r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/])"
+_URL_PASSWORD = r"://([^\s/:@]{0,100}:(?P<value>[^\s/]{1,200}))@(?=[\w.\[<{$-])"
+_REFERENCE = r"\$\w|\$?[{<]|%\(|\w+(?:\.\w+)*[(\[]|(?:os|env|config|settings|self|process|secrets|vars)\."
+_NAME_PART = r"(?:[A-Z]?[a-z]{2,15}|[A-Z]{2,15})+\d{0,4}|[a-zA-Z]|v?\d{1,8}"
 _NUMBERED = (
     r"(?i)\b(?:order|invoice|tracking|parcel|shipment|ticket|ref(?:erence)?|case|isbn|imei"
     r"|замовлення|заказ)\b"
@@ -188,12 +190,20 @@ needed important mandatory missing empty blank none null true false the that thi
 never always set lost leaked stolen shared simple complex easy hard unique good bad fine okay invalid valid
 due about what why how where who something private secret protected disabled enabled gone also only still
 used reused written see ask his her my their our your from with for and but manager managers reset resets
-policy recovery field prompt n/a tbd redacted removed sicher falsch vergessen gespeichert geändert
+policy recovery field prompt given unset nonexistent present absent change use enter type login unlock
+n/a tbd redacted removed sicher falsch vergessen gespeichert geändert
 abgelaufen schwach stark nicht zu sehr correcto seguro oublié faible fort trop pas perdu changé olvidada
 débil segura perdida segura esquecida fraca забутий складний простий слабкий надійний забыт сложный простой
 слабый надежный не у в дуже очень зберігає хранит słabe silne zapomniane niet zwak sterk""")
 # Any of these after "passphrase is" makes it a sentence.
-_TALK = _set("the a in is are by to for and with of my too not stored long kept same as on it")
+_TALK = _set("""the a an in is are was be can by to for and or with of my your too not now no stored long kept same as
+on it if when using used only must should will has have required empty possible""")
+# Values that stand where documentation leaves out the real one.
+_PLACEHOLDERS = _set("pass password passwd pw pwd secret token key xxx xxxx your_password yourpassword mypassword")
+# Before "key": a key of data or of a keyboard, or one that is meant to be public.
+_OTHER_KEYS = _set("""primary foreign partition sort cache config configuration setting registry dictionary dict map
+hash json yaml toml redis object index composite shard routing lookup flag metric shortcut arrow public gpg pgp gnupg
+host unique natural surrogate cluster clustering idempotency grouping translation""")
 _TOOLS = ("1password", "sha", "bcrypt", "argon", "pbkdf", "scrypt", "md5", "oauth", "2fa", "base64")
 _EDGES = "\"'«»“”`([{<"
 _TAIL = ".,;:)]}>\"'»”`"
@@ -235,6 +245,8 @@ def _detect_all(text: str) -> list[Secret]:
         if hint in lower:
             for match in _compile_pattern(shape).finditer(text):
                 found.append(Secret(kind, *match.span(match.lastindex or 0)))
+    if "://" in lower:
+        found += _url_passwords(text)
     foreign = not text.isascii()
     if "-----begin" in lower:
         found += _key_blocks(text)
@@ -274,8 +286,37 @@ def _credentials(text: str) -> Iterator[Secret]:
     for match in _assignment_pattern().finditer(text):
         start = match.start("value")
         value = match["value"].rstrip(_TAIL)
-        if _is_random(value):
+        if _is_random(value) and not _is_setting(text, match, value):
             yield Secret("API key" if "key" in match[0].lower() else "token", start, start + len(value))
+
+
+def _url_passwords(text: str) -> Iterator[Secret]:
+    for match in _compile_pattern(_URL_PASSWORD).finditer(text):
+        if not _is_placeholder(match["value"]):
+            yield Secret("password", *match.span(1))
+
+
+def _is_placeholder(value: str) -> bool:
+    """Return True for what documentation writes instead of a secret: a variable, a call, ``<password>``, ``***``."""
+    bare = value.strip("<>[]{}$%*._-").lower()
+    return bare in _PLACEHOLDERS or not bare or bool(_compile_pattern(_REFERENCE).match(value))
+
+
+def _is_setting(text: str, match: re.Match[str], value: str) -> bool:
+    """Return True if the words talk about a setting or another name, not about a credential.
+
+    "The config key is server.max_connections=100", "the primary key is order_item_2024".
+    """
+    name, equals, assigned = value.partition("=")
+    if equals and assigned.strip("=") and re.fullmatch(r"[A-Za-z_][A-Za-z_.-]*\d?", name):
+        return not _is_random(assigned)
+    if _is_placeholder(value) or "%20" in value:
+        return True
+    parts = re.split(r"[_./#=-]+", value)
+    if len(parts) > 1 and all(_compile_pattern(_NAME_PART).fullmatch(part) for part in parts if part):
+        return True
+    before = text[max(0, match.start() - 30) : match.start()].lower().split()
+    return match[0].lower().startswith("key") and bool(before) and before[-1].lstrip("\"'`(") in _OTHER_KEYS
 
 
 def _accounts(text: str) -> Iterator[Secret]:
@@ -298,11 +339,21 @@ def _password(text: str, match: re.Match[str]) -> tuple[int, int] | None:
     start, end = match.span("value")
     raw = match["value"]
     quoted = raw[0] in _EDGES and len(raw) > 2 and raw[-1] in _TAIL and raw[0] not in "([{<"
+    # "$PWD was unset", "--ask-password -user", "/etc/passwd is missing": a name, unless a value is assigned to it
+    named = text[max(0, match.start() - 1) : match.start()] in ("$", "-", "/", ".", "@")
+    named = named or match[0][:6].lower().startswith(("pwd", "passwd"))
+    if named and match["none"] is not None:
+        return None
     if quoted:
-        return (start, end) if match["none"] is None or _is_mixed(raw[1:-1]) else None
+        inside = raw[1:-1]
+        if len(inside) < 3 or inside != inside.strip():
+            return None
+        return (start, end) if match["none"] is None or _is_mixed(inside) else None
     value = raw.rstrip(_TAIL)
     lower = value.lower()
-    if len(value) < 3 or lower in _ABOUT or lower.startswith(_TOOLS) or "://" in value:
+    if len(value) < 3 or lower in _ABOUT or lower.startswith(_TOOLS) or "//" in value[:8] or _is_placeholder(raw):
+        return None
+    if named and match["strong"] is None and not _is_mixed(value):
         return None
     end = start + len(value)
     rest = text[end : end + 40].split("\n", 1)[0].strip(" " + _TAIL + "!?")

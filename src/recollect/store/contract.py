@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol, Required, TypedDict, Unpack
+from typing import Protocol, Required, TypedDict, Unpack, runtime_checkable
 
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.usage_metrics import Tally
@@ -434,6 +434,15 @@ class Transaction(Reader, Protocol):
 
     pending: bool
     """After the end: True if a log of the store still holds what was erased, until it is emptied."""
+
+
+@runtime_checkable
+class TextSearch(Protocol):
+    """A `UserStore` whose database searches texts by itself."""
+
+    def text_search(self, query: str, kinds: Sequence[str], limit: int) -> list[tuple[str, float]]:
+        """Return the ids of active records that have all words of a query, and how well each fits, best first."""
+        ...
 
 
 class UserStore(Protocol):

@@ -10,19 +10,18 @@ transaction ends.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigError, StoreCorruptError, StoreError
-from recollect.records import Record
 from recollect.store.contract import Salvage
 from recollect.store.postgres_connections import POOL_SIZE, Connections, Pool, mapped_errors, parse_url
 from recollect.store.postgres_tally import PostgresTally
 from recollect.store.postgres_views import PostgresReader, PostgresTransaction
-from recollect.store.rows import from_row, load_migrations, load_queries
+from recollect.store.rows import load_migrations, load_queries
 from recollect.store.tenants import beyond, first_of, prefix_of
 from recollect.usage_metrics import Tally
 
@@ -77,7 +76,6 @@ class PostgresStore:
         with self.user(user_id).locked([]) as db:
             row = db.execute(_SQL["erase_user"], {"user_id": user_id}).fetchone() or ()
             db.execute(_SQL["drop_user"], (user_id,))
-            db.execute(_SQL["clear_user"], (user_id,))
             if also is not None:
                 also()
         return dict(zip(places, row, strict=True))
@@ -177,11 +175,10 @@ class PostgresUser:
                 with suppress(OperationalError):
                     db.execute(_SQL["unlock"], (self._lock,))
 
-    def text_search(self, query: str, limit: int) -> list[Record]:
-        """Return active records whose content has all words of the query, by PostgreSQL's own English search."""
+    def text_search(self, query: str, kinds: Sequence[str], limit: int) -> list[tuple[str, float]]:
+        values = (query, self.user_id, list(kinds), limit)
         with mapped_errors(), self._store.reading() as db:
-            rows = [] if db is None else db.execute(_SQL["text_search"], (query, self.user_id, limit)).fetchall()
-        return [from_row(row) for row in rows]
+            return [] if db is None else db.execute(_SQL["text_search"], values).fetchall()
 
     def rehearsal(self) -> AbstractContextManager[PostgresUser]:
         return nullcontext(self)
@@ -253,15 +250,22 @@ def _schema(db: Connection, known: int) -> tuple[str, bool, int]:
 _OWN_SCHEMA = "give Recollect a schema of its own, by adding ?options=-csearch_path%3Drecollect to the database URL"
 
 
+_SEEDS = {
+    "memory": {"user_id", "type", "key", "content", "source", "source_post_id", "confidence", "active", "created_at",
+               "updated_at", "expires_at"},
+    "memory_extraction_runs": {"user_id", "run_date", "interactions_processed", "memories_written", "memories_updated",
+                               "tokens_used", "duration_ms", "status", "error_message", "created_at"},
+    "users": set(),
+}  # fmt: skip
+"""Tables that an application may have already, with the columns they need."""
+
+
 def _check_strangers(db: Connection, schema: str) -> None:
-    """Refuse to share a schema with foreign tables, except a table of users with text ids."""
-    for table, id_type in db.execute(_SQL["strangers"]).fetchall():
-        if table != "users":
+    """Refuse to share a schema with foreign tables, except those of the seed, as written there."""
+    for table, id_type, columns in db.execute(_SQL["strangers"]).fetchall():
+        if table not in _SEEDS or not _SEEDS[table] <= set(columns):
             raise ConfigError(
                 f"the database has a table {schema}.{table} that does not belong to Recollect; {_OWN_SCHEMA}"
             )
-        if id_type not in ("text", "character varying"):
-            raise ConfigError(
-                f"the id of table {schema}.users is {id_type or 'missing'}, but Recollect's user ids are "
-                f"text; {_OWN_SCHEMA}"
-            )
+        if id_type != "uuid":
+            raise ConfigError(f"the id of table {schema}.{table} is {id_type or 'missing'}, not uuid; {_OWN_SCHEMA}")

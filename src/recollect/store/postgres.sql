@@ -27,19 +27,18 @@ SELECT coalesce(max(version), 0) FROM recollect_migrations
 INSERT INTO recollect_migrations (version) VALUES (%s)
 
 -- name: strangers
--- Before the first migration: conflicting tables, and the id type of an existing table users.
-SELECT c.relname, format_type(a.atttypid, NULL)
+-- Before the first migration: tables with our names, the type of their id, and their columns.
+SELECT c.relname, max(format_type(a.atttypid, NULL)) FILTER (WHERE a.attname = 'id'), array_agg(a.attname::text)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'id' AND NOT a.attisdropped
-WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_extraction_runs',
-    'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls', 'memory_embedders', 'memory_vectors',
-    'memory_calls', 'memory_spending', 'memory_consents', 'memory_interactions', 'memory_large', 'memory_words',
-    'memory_terms', 'memory_meanings')
-ORDER BY c.relname
+LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_extraction_runs', 'memory_users',
+    'memory_records', 'memory_runs', 'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls',
+    'memory_embedders', 'memory_vectors', 'memory_calls', 'memory_spending', 'memory_consents', 'memory_interactions',
+    'memory_large', 'memory_words', 'memory_terms', 'memory_meanings')
+GROUP BY c.relname ORDER BY c.relname
 
 -- name: users
--- All users who have a memory; an application's table may have others.
-SELECT id FROM users WHERE memory_secret IS NOT NULL AND id COLLATE "C" > %(after)s AND id COLLATE "C" >= %(first)s
+SELECT id FROM memory_users WHERE id COLLATE "C" > %(after)s AND id COLLATE "C" >= %(first)s
 
 -- name: users_before
 -- A part of it, as the next ones.
@@ -52,60 +51,62 @@ AND (id COLLATE "C" < '@' OR id COLLATE "C" >= 'A' OR id !~ '^@[a-z0-9][a-z0-9-]
 ORDER BY id COLLATE "C" LIMIT %(limit)s
 
 -- name: exists
-SELECT 1 FROM users WHERE id = %s AND memory_secret IS NOT NULL
+SELECT 1 FROM memory_users WHERE id = %s
 
 -- name: state
 -- memory_enabled follows the mode; where it differs the application has switched it, and that counts.
 SELECT memory_created_at, memory_seq,
-    CASE WHEN coalesce(memory_enabled, true) = (memory_mode = 'on') THEN memory_mode
-        WHEN memory_enabled THEN 'on' ELSE 'paused' END,
+    CASE WHEN coalesce(users.memory_enabled, true) = (memory_mode = 'on') THEN memory_mode
+        WHEN users.memory_enabled THEN 'on' ELSE 'paused' END,
     memory_secret
-FROM users WHERE id = %s AND memory_secret IS NOT NULL
+FROM memory_users, users WHERE memory_users.id = %s AND users.id = memory_users.account
 
 -- name: create_state
--- First write of a user. An application's row is filled in, and its memory_enabled is left as it is. Not an
--- upsert: that would fail on an application's NOT NULL columns even where the row exists.
-WITH known AS (
-    UPDATE users SET memory_created_at = %(created_at)s, memory_seq = %(seq)s, memory_mode = %(mode)s,
-        memory_secret = %(secret)s
-    WHERE id = %(user_id)s RETURNING id
+-- First write of a user. An application's row is used, and its memory_enabled is left as it is. Not an upsert: that
+-- would fail on an application's NOT NULL columns even where the row exists.
+WITH made AS (
+    INSERT INTO users (id, memory_enabled) SELECT %(account)s::uuid, %(mode)s::text = 'on'
+    WHERE NOT EXISTS (SELECT 1 FROM users WHERE id = %(account)s::uuid) RETURNING id
 )
-INSERT INTO users (id, memory_enabled, memory_created_at, memory_seq, memory_mode, memory_secret, only_memory)
-SELECT %(user_id)s::text, %(mode)s::text = 'on', %(created_at)s::timestamptz, %(seq)s::bigint, %(mode)s::text,
-    %(secret)s::bytea, true
-WHERE NOT EXISTS (SELECT 1 FROM known)
+INSERT INTO memory_users (id, account, made_account, memory_created_at, memory_seq, memory_mode, memory_secret)
+SELECT %(user_id)s::text, %(account)s::uuid, EXISTS (SELECT 1 FROM made), %(created_at)s::timestamptz, %(seq)s::bigint,
+    %(mode)s::text, %(secret)s::bytea
 
 -- name: set_state
-UPDATE users SET memory_enabled = (%(mode)s = 'on'), memory_created_at = %(created_at)s, memory_seq = %(seq)s,
-    memory_mode = %(mode)s, memory_secret = %(secret)s
-WHERE id = %(user_id)s
+WITH own AS (
+    UPDATE memory_users SET memory_created_at = %(created_at)s, memory_seq = %(seq)s, memory_mode = %(mode)s,
+        memory_secret = %(secret)s
+    WHERE id = %(user_id)s RETURNING account
+)
+UPDATE users SET memory_enabled = (%(mode)s = 'on') FROM own WHERE users.id = own.account
 
 -- name: set_seq
 -- Once at the end of a transaction: the last number taken.
-UPDATE users SET memory_seq = %(seq)s WHERE id = %(user_id)s
+UPDATE memory_users SET memory_seq = %(seq)s WHERE id = %(user_id)s
 
 -- name: set_mode
-UPDATE users SET memory_mode = %(mode)s, memory_enabled = (%(mode)s = 'on') WHERE id = %(user_id)s
+WITH own AS (UPDATE memory_users SET memory_mode = %(mode)s WHERE id = %(user_id)s RETURNING account)
+UPDATE users SET memory_enabled = (%(mode)s = 'on') FROM own WHERE users.id = own.account
 
 -- name: drop_user
-DELETE FROM users WHERE id = %s AND only_memory
-
--- name: clear_user
--- An application's own row stays, without a memory.
-UPDATE users SET memory_last_extracted_at = NULL, memory_created_at = NULL, memory_seq = NULL,
-    memory_mode = NULL, memory_secret = NULL
-WHERE id = %s AND memory_secret IS NOT NULL
+-- An application's own row in users stays.
+WITH own AS (DELETE FROM memory_users WHERE id = %s RETURNING account, made_account),
+    gone AS (DELETE FROM users USING own WHERE users.id = own.account AND own.made_account)
+UPDATE users SET memory_last_extracted_at = NULL FROM own WHERE users.id = own.account AND NOT own.made_account
 
 -- name: erase_user
--- Everything except the row in users; returns the counts.
-WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING 1),
+-- Everything except the rows in memory_users and users; returns the counts. The application's own entries go too.
+WITH erased_entries AS (DELETE FROM memory WHERE user_id = (SELECT account FROM memory_users WHERE id = %(user_id)s)),
+    erased_entry_runs AS (
+        DELETE FROM memory_extraction_runs WHERE user_id = (SELECT account FROM memory_users WHERE id = %(user_id)s)),
+    erased_records AS (DELETE FROM memory_records WHERE user_id = %(user_id)s RETURNING 1),
     erased_journal AS (DELETE FROM memory_journal WHERE user_id = %(user_id)s RETURNING 1),
     erased_files AS (DELETE FROM memory_files WHERE user_id = %(user_id)s RETURNING 1),
     erased_tombstones AS (DELETE FROM memory_tombstones WHERE user_id = %(user_id)s RETURNING 1),
     erased_recalls AS (DELETE FROM memory_recalls WHERE user_id = %(user_id)s RETURNING 1),
     erased_vectors AS (DELETE FROM memory_vectors WHERE user_id = %(user_id)s RETURNING 1),
     erased_embedders AS (DELETE FROM memory_embedders WHERE user_id = %(user_id)s),
-    erased_runs AS (DELETE FROM memory_extraction_runs WHERE user_id = %(user_id)s RETURNING 1),
+    erased_runs AS (DELETE FROM memory_runs WHERE user_id = %(user_id)s RETURNING 1),
     erased_calls AS (DELETE FROM memory_calls WHERE user_id = %(user_id)s RETURNING 1),
     erased_spending AS (DELETE FROM memory_spending WHERE user_id = %(user_id)s RETURNING 1),
     erased_consents AS (DELETE FROM memory_consents WHERE user_id = %(user_id)s RETURNING 1),
@@ -119,11 +120,11 @@ SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journ
     (SELECT count(*) FROM erased_calls), (SELECT count(*) FROM erased_spending),
     (SELECT count(*) FROM erased_consents), (SELECT count(*) FROM erased_interactions),
     (SELECT count(*) FROM erased_vectors), (SELECT count(*) FROM erased_words),
-    (SELECT count(*) FROM users WHERE id = %(user_id)s AND memory_secret IS NOT NULL)
+    (SELECT count(*) FROM memory_users WHERE id = %(user_id)s)
 
 -- name: put
 -- A version of a record, the latest or a closed one; or the same version again with other values.
-INSERT INTO memory (user_id, latest, tags, id, version, seq, kind, status, key, type, fact_type, tier, session,
+INSERT INTO memory_records (user_id, latest, tags, id, version, seq, kind, status, key, type, fact_type, tier, session,
     source, content, confidence, created_at, updated_at, valid_from, valid_until, expires_at, extra)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (user_id, id, version) DO UPDATE SET latest = excluded.latest, tags = excluded.tags,
@@ -135,35 +136,33 @@ ON CONFLICT (user_id, id, version) DO UPDATE SET latest = excluded.latest, tags 
 
 -- name: drop_latest
 -- Before another version is stored: removes the old row; only `keep` stores a closed copy of it.
-DELETE FROM memory WHERE user_id = %s AND id = %s AND version <> %s AND latest
+DELETE FROM memory_records WHERE user_id = %s AND id = %s AND version <> %s AND latest
 
 -- name: find
 -- More conditions and the order are appended by the store from a fixed list.
 SELECT id, version, seq, kind, status, key, type, fact_type, tier, session, source, content, confidence,
     created_at, updated_at, valid_from, valid_until, expires_at, extra
-FROM memory WHERE user_id = %s
+FROM memory_records WHERE user_id = %s
 
 -- name: held_at
 -- A condition of find: the highest version that held at a moment, unless the record is archived by now.
-version = (SELECT max(held.version) FROM memory AS held
-    WHERE held.user_id = memory.user_id AND held.id = memory.id AND held.status <> 'archived'
+version = (SELECT max(held.version) FROM memory_records AS held
+    WHERE held.user_id = memory_records.user_id AND held.id = memory_records.id AND held.status <> 'archived'
         AND held.valid_from <= %s AND (held.valid_until IS NULL OR held.valid_until > %s))
-AND NOT EXISTS (SELECT 1 FROM memory AS gone
-    WHERE gone.user_id = memory.user_id AND gone.id = memory.id AND gone.latest AND gone.status = 'archived')
+AND NOT EXISTS (SELECT 1 FROM memory_records AS gone
+    WHERE gone.user_id = memory_records.user_id AND gone.id = memory_records.id AND gone.latest AND gone.status = 'archived')
 
 -- name: text_search
--- The simple fallback: all words, stemmed as English. ts_rank considers only the text itself.
-SELECT id, version, seq, kind, status, key, type, fact_type, tier, session, source, content, confidence,
-    created_at, updated_at, valid_from, valid_until, expires_at, extra
-FROM memory, plainto_tsquery('english', %s) AS wanted
-WHERE user_id = %s AND active = true AND to_tsvector('english', content) @@ wanted
+-- PostgreSQL's own search: all words, stemmed as English. ts_rank considers only the text itself.
+SELECT id, ts_rank(to_tsvector('english', content), wanted) FROM memory_records, plainto_tsquery('english', %s) AS wanted
+WHERE user_id = %s AND kind = ANY(%s) AND active = true AND to_tsvector('english', content) @@ wanted
 ORDER BY ts_rank(to_tsvector('english', content), wanted) DESC, created_at DESC, id DESC LIMIT %s
 
 -- name: count
-SELECT kind, status, count(*) FROM memory WHERE user_id = %s AND latest GROUP BY kind, status
+SELECT kind, status, count(*) FROM memory_records WHERE user_id = %s AND latest GROUP BY kind, status
 
 -- name: ids_ending
-SELECT id FROM memory WHERE user_id = %(user_id)s AND latest AND right(id, length(%(ending)s)) = %(ending)s ORDER BY id LIMIT 10
+SELECT id FROM memory_records WHERE user_id = %(user_id)s AND latest AND right(id, length(%(ending)s)) = %(ending)s ORDER BY id LIMIT 10
 
 -- name: entries
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased
@@ -172,16 +171,16 @@ FROM memory_journal WHERE user_id = %s
 -- name: sessions
 -- Each session by its last message: the one that no other follows.
 SELECT ended.session, said.messages, said.began, ended.valid_from
-FROM (SELECT session, valid_from FROM memory AS one
+FROM (SELECT session, valid_from FROM memory_records AS one
     WHERE user_id = %(user_id)s AND latest AND kind = 'message' AND status = 'active' AND session IS NOT NULL
         AND created_at <= %(stored)s::timestamptz AND valid_from <= %(ended)s::timestamptz
         AND (valid_from < %(ended)s::timestamptz OR session COLLATE "C" > %(session)s)
-        AND NOT EXISTS (SELECT 1 FROM memory AS later WHERE later.user_id = one.user_id AND later.latest
+        AND NOT EXISTS (SELECT 1 FROM memory_records AS later WHERE later.user_id = one.user_id AND later.latest
             AND later.kind = 'message' AND later.status = 'active' AND later.session = one.session
             AND (later.valid_from, later.id) > (one.valid_from, one.id)
             AND later.created_at <= %(stored)s::timestamptz)
     ORDER BY valid_from DESC, session COLLATE "C" LIMIT %(limit)s OFFSET %(offset)s) AS ended,
-    LATERAL (SELECT count(*) AS messages, min(valid_from) AS began FROM memory
+    LATERAL (SELECT count(*) AS messages, min(valid_from) AS began FROM memory_records
         WHERE user_id = %(user_id)s AND latest AND kind = 'message' AND status = 'active'
             AND session = ended.session AND created_at <= %(stored)s::timestamptz) AS said
 ORDER BY ended.valid_from DESC, ended.session COLLATE "C"
@@ -274,13 +273,13 @@ FROM (
 GROUP BY 1
 
 -- name: tally_episodes
-SELECT (created_at AT TIME ZONE 'UTC')::date::text, count(*) FROM memory
+SELECT (created_at AT TIME ZONE 'UTC')::date::text, count(*) FROM memory_records
 WHERE latest AND kind = 'episode' AND created_at >= %(since)s::date::timestamp AT TIME ZONE 'UTC'
     AND created_at < (%(until)s::date + 1)::timestamp AT TIME ZONE 'UTC' AND {whose}
 GROUP BY 1
 
 -- name: tally_users
-SELECT count(*) FROM (SELECT id AS user_id FROM users WHERE memory_secret IS NOT NULL) AS users WHERE {whose}
+SELECT count(*) FROM (SELECT id AS user_id FROM memory_users) AS users WHERE {whose}
 
 -- name: of_tenant
 -- A condition of the above: a tenant's ids lie between two others.
@@ -335,26 +334,27 @@ SELECT count(*) FROM dropped
 SELECT id, run_date::text, coalesce(interactions_processed, 0), coalesce(memories_written, 0),
     coalesce(memories_updated, 0), coalesce(tokens_used, 0), duration_ms, coalesce(status, 'pending'), error_message,
     coalesce(created_at, run_date::timestamptz), kind, tier, details
-FROM memory_extraction_runs WHERE user_id = %s
+FROM memory_runs WHERE user_id = %s
 
 -- name: drop_run
 -- Before one is stored: removes those with its id, or its day and kind.
-DELETE FROM memory_extraction_runs WHERE user_id = %s AND (id = %s OR (run_date = %s AND kind = %s))
+DELETE FROM memory_runs WHERE user_id = %s AND (id = %s OR (run_date = %s AND kind = %s))
 
 -- name: put_run
-INSERT INTO memory_extraction_runs (user_id, id, run_date, interactions_processed, memories_written,
+INSERT INTO memory_runs (user_id, id, run_date, interactions_processed, memories_written,
     memories_updated, tokens_used, duration_ms, status, error_message, created_at, kind, tier, details)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: drop_runs
-WITH dropped AS (DELETE FROM memory_extraction_runs WHERE user_id = %s RETURNING 1) SELECT count(*) FROM dropped
+WITH dropped AS (DELETE FROM memory_runs WHERE user_id = %s RETURNING 1) SELECT count(*) FROM dropped
 
 -- name: set_last_extracted
 -- When the last completed run ended.
 WITH ended AS (
-    SELECT max(created_at + coalesce(duration_ms, 0) * interval '1 millisecond') AS last FROM memory_extraction_runs
+    SELECT max(created_at + coalesce(duration_ms, 0) * interval '1 millisecond') AS last FROM memory_runs
     WHERE user_id = %(user_id)s AND status = 'completed')
-UPDATE users SET memory_last_extracted_at = ended.last FROM ended WHERE id = %(user_id)s
+UPDATE users SET memory_last_extracted_at = ended.last FROM ended, memory_users
+WHERE memory_users.id = %(user_id)s AND users.id = memory_users.account
 
 -- name: vectors
 SELECT number, record_id, version, data FROM memory_vectors
@@ -365,8 +365,8 @@ SELECT last FROM memory_embedders WHERE user_id = %s AND name = %s
 
 -- name: unembedded
 -- A condition of find.
-NOT EXISTS (SELECT 1 FROM memory_vectors WHERE memory_vectors.user_id = memory.user_id
-    AND memory_vectors.record_id = memory.id AND memory_vectors.version = memory.version
+NOT EXISTS (SELECT 1 FROM memory_vectors WHERE memory_vectors.user_id = memory_records.user_id
+    AND memory_vectors.record_id = memory_records.id AND memory_vectors.version = memory_records.version
     AND memory_vectors.embedder = %s)
 
 -- name: last_number
@@ -382,7 +382,7 @@ ON CONFLICT (user_id, name) DO UPDATE SET last = excluded.last
 INSERT INTO memory_vectors (user_id, embedder, number, record_id, version, data)
 SELECT one.* FROM (SELECT %s::text, %s::text, %s::bigint, %s::text, %s::bigint, %s::bytea)
     AS one (user_id, embedder, number, record_id, version, data)
-WHERE EXISTS (SELECT 1 FROM memory WHERE memory.user_id = one.user_id AND memory.id = one.record_id)
+WHERE EXISTS (SELECT 1 FROM memory_records WHERE memory_records.user_id = one.user_id AND memory_records.id = one.record_id)
 ON CONFLICT (user_id, record_id, embedder) DO UPDATE SET number = excluded.number, version = excluded.version,
     data = excluded.data
 
@@ -394,7 +394,7 @@ SELECT count(*) FROM dropped
 -- name: erase
 -- Records with all versions, vectors and recalls. The journal keeps who, when and which record, but no content.
 WITH erased_records AS (
-        DELETE FROM memory WHERE user_id = %(user_id)s AND id = ANY(%(ids)s) RETURNING 1),
+        DELETE FROM memory_records WHERE user_id = %(user_id)s AND id = ANY(%(ids)s) RETURNING 1),
     erased_recalls AS (
         DELETE FROM memory_recalls WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s) RETURNING 1),
     erased_vectors AS (
@@ -411,7 +411,7 @@ UPDATE memory_journal SET before = %s, after = %s, reason = %s, source = %s, era
 WHERE user_id = %s AND seq = %s
 
 -- name: drop_version
-WITH dropped AS (DELETE FROM memory WHERE user_id = %s AND id = %s AND version = %s AND NOT latest RETURNING 1)
+WITH dropped AS (DELETE FROM memory_records WHERE user_id = %s AND id = %s AND version = %s AND NOT latest RETURNING 1)
 SELECT count(*) FROM dropped
 
 -- name: erase_vectors
@@ -426,17 +426,17 @@ SELECT count(*) FROM dropped
 
 -- name: check
 -- Checks what the keys and constraints of the tables cannot rule out.
-SELECT 'record ' || id || ': no version is marked as the latest' FROM memory WHERE user_id = %(user_id)s
+SELECT 'record ' || id || ': no version is marked as the latest' FROM memory_records WHERE user_id = %(user_id)s
 GROUP BY id HAVING NOT bool_or(latest)
 UNION ALL
-SELECT 'record ' || id || ': several versions are marked as the latest' FROM memory
+SELECT 'record ' || id || ': several versions are marked as the latest' FROM memory_records
 WHERE user_id = %(user_id)s AND latest GROUP BY id HAVING count(*) > 1
 UNION ALL
 SELECT 'journal: entry ' || max(seq) || ' is beyond the last sequence number' FROM memory_journal
-WHERE user_id = %(user_id)s HAVING max(seq) > (SELECT coalesce(max(memory_seq), 0) FROM users WHERE id = %(user_id)s)
+WHERE user_id = %(user_id)s HAVING max(seq) > (SELECT coalesce(max(memory_seq), 0) FROM memory_users WHERE id = %(user_id)s)
 UNION ALL
-SELECT 'record ' || id || ': changed at ' || seq || ', beyond the last sequence number' FROM memory
-WHERE user_id = %(user_id)s AND seq > (SELECT coalesce(max(memory_seq), 0) FROM users WHERE id = %(user_id)s)
+SELECT 'record ' || id || ': changed at ' || seq || ', beyond the last sequence number' FROM memory_records
+WHERE user_id = %(user_id)s AND seq > (SELECT coalesce(max(memory_seq), 0) FROM memory_users WHERE id = %(user_id)s)
 LIMIT 20
 
 -- name: kept_words
@@ -515,19 +515,19 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 
     set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
 
 -- name: worded
-SELECT memory.id, version, seq, memory.kind, memory.status, key, type, fact_type, tier, session, source, '', confidence,
-    created_at, updated_at, memory.valid_from, valid_until, memory.expires_at, extra,
+SELECT memory_records.id, version, seq, memory_records.kind, memory_records.status, key, type, fact_type, tier, session, source, '', confidence,
+    created_at, updated_at, memory_records.valid_from, valid_until, memory_records.expires_at, extra,
     passage, begins, length, counts, asks, tells_when, event_from, event_until
-FROM memory, memory_words
-WHERE memory.user_id = %s AND memory_words.user_id = memory.user_id AND record_id = memory.id
-    AND memory.id = ANY(%s) AND latest ORDER BY memory.id, passage
+FROM memory_records, memory_words
+WHERE memory_records.user_id = %s AND memory_words.user_id = memory_records.user_id AND record_id = memory_records.id
+    AND memory_records.id = ANY(%s) AND latest ORDER BY memory_records.id, passage
 
 -- name: words_and_records
 -- Replaces memory_words where the conditions are on the records.
-(SELECT memory_words.user_id, record_id, passage, length, speaker, event_from, event_until, terms, memory.kind,
-    memory.status, type, fact_type, tier, session, source, tags, extra, memory.valid_from, memory.expires_at
-FROM memory, memory_words
-WHERE memory_words.user_id = memory.user_id AND record_id = memory.id AND latest) AS words
+(SELECT memory_words.user_id, record_id, passage, length, speaker, event_from, event_until, terms, memory_records.kind,
+    memory_records.status, type, fact_type, tier, session, source, tags, extra, memory_records.valid_from, memory_records.expires_at
+FROM memory_records, memory_words
+WHERE memory_words.user_id = memory_records.user_id AND record_id = memory_records.id AND latest) AS words
 
 -- name: said_first_and_last
 -- The first and the last of each kind: the others are in between.
@@ -540,13 +540,13 @@ SELECT said.record_id FROM unnest(%(kinds)s::text[]) AS sort,
 -- name: neighbours
 -- For messages: the one said right before, and the one right after.
 SELECT id,
-    (SELECT id FROM memory WHERE user_id = asked.user_id AND latest AND session = asked.session
+    (SELECT id FROM memory_records WHERE user_id = asked.user_id AND latest AND session = asked.session
         AND kind = 'message' AND status = 'active' AND (valid_from, id) < (asked.valid_from, asked.id)
         ORDER BY valid_from DESC, id DESC LIMIT 1),
-    (SELECT id FROM memory WHERE user_id = asked.user_id AND latest AND session = asked.session
+    (SELECT id FROM memory_records WHERE user_id = asked.user_id AND latest AND session = asked.session
         AND kind = 'message' AND status = 'active' AND (valid_from, id) > (asked.valid_from, asked.id)
         ORDER BY valid_from, id LIMIT 1)
-FROM memory AS asked WHERE user_id = %s AND id = ANY(%s) AND latest AND kind = 'message' AND status = 'active'
+FROM memory_records AS asked WHERE user_id = %s AND id = ANY(%s) AND latest AND kind = 'message' AND status = 'active'
     AND session IS NOT NULL
 
 -- name: vectors_of
@@ -565,7 +565,7 @@ WITH kept AS (
         SELECT record_id, bit_count(signs # %s::varbit) AS apart FROM kept
 
 -- name: spoken_by
-EXISTS (SELECT 1 FROM memory_words WHERE memory_words.user_id = memory.user_id AND memory_words.record_id = memory.id
+EXISTS (SELECT 1 FROM memory_words WHERE memory_words.user_id = memory_records.user_id AND memory_words.record_id = memory_records.id
     AND speaker = ANY(%s))
 
 -- name: last_meaning

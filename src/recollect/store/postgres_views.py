@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from recollect.records import ExtractionRun, JournalEntry, Record
 from recollect.store.contract import State
@@ -119,7 +120,8 @@ class PostgresTransaction(PostgresReader, PostgresWordWriter, SqlTransaction):
 
     def _change_user(self, name: str, state: State) -> None:
         values = {"user_id": self._user_id, "seq": state.seq, "mode": state.mode, "secret": state.secret}
-        self.db.execute(_SQL[name], {**values, "created_at": to_text(state.created_at)})
+        account = account_of(self._user_id)
+        self.db.execute(_SQL[name], {**values, "account": account, "created_at": to_text(state.created_at)})
 
     def put_run(self, run: ExtractionRun) -> None:
         super().put_run(run)
@@ -141,6 +143,16 @@ class PostgresTransaction(PostgresReader, PostgresWordWriter, SqlTransaction):
 
     def _removed(self, name: str, *values: Any) -> int:
         return int(self._rows(_SQL[name], *values)[0][0])  # a count that is selected: a pipeline knows no row counts
+
+
+def account_of(user_id: str) -> UUID:
+    """Return the id of a user in the table users: the user id if it is a UUID, or one made from it."""
+    try:
+        account = UUID(user_id)
+    except ValueError:
+        account = None
+    # written in another way it is another user
+    return account if account is not None and str(account) == user_id else uuid5(NAMESPACE_URL, f"recollect:{user_id}")
 
 
 def _state_from_row(row: tuple[Any, ...], user_id: str) -> State:

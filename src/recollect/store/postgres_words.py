@@ -146,7 +146,7 @@ class PostgresWordReader(SqlReader):
         for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # if few match, all must be compared
             near = f"{_SQL['nearest']} {among})"
             found = self._found(
-                f"{near} SELECT id FROM memory, near WHERE {fitting} ORDER BY apart, id LIMIT %s", *given
+                f"{near} SELECT id FROM memory_records, near WHERE {fitting} ORDER BY apart, id LIMIT %s", *given
             )
             if len(found) >= min(limit, _ENOUGH):
                 break

@@ -33,9 +33,11 @@ from recollect.tools.parameters import Arg, ArgumentsError, is_id
 from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, refusal_answer, tool
 
 FactType = Literal["personal", "preference", "skill", "trait", "opinion", "relationship"]
+_TYPE, _KEY, _EXCERPT = ("type",), ("key",), ("source",)
+"""The short names of the prompts, which models use too."""
 UserId = Annotated[int, Arg(user=True)]
 Confidence = Annotated[float, Arg(low=0.5, high=1.0)]
-Excerpt = Annotated[str | None, Arg(aside=True)]
+Excerpt = Annotated[str | None, Arg(aside=True, also=_EXCERPT)]
 _FIELDS = {"content": "fact_value", "key": "fact_key", "ref": "fact_key", "excerpt": "source_excerpt"}
 _MOST_READ = 1000
 """How many messages of another member of a group are looked through."""
@@ -46,11 +48,15 @@ _TYPE_OF_CATEGORY = {"preference": "preference", "work_context": "skill"}
 def remember_fact(
     scope: Scope,
     user_id: Annotated[int, Arg(user=True, says="Telegram user ID")],
-    fact_type: Annotated[FactType, Arg(says="Category of fact")],
-    fact_key: Annotated[str, Arg(says="Standardized key (e.g., 'location', 'programming_language', 'hobby')")],
-    fact_value: Annotated[str, Arg(says="The actual fact content")],
+    fact_type: Annotated[FactType, Arg(says="Category of fact", also=_TYPE)],
+    fact_key: Annotated[
+        str, Arg(says="Standardized key (e.g., 'location', 'programming_language', 'hobby')", also=_KEY)
+    ],
+    fact_value: Annotated[str, Arg(says="The actual fact content", also=("value",))],
     confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
-    source_excerpt: Annotated[str | None, Arg(aside=True, says="Quote from message that supports this fact")] = None,
+    source_excerpt: Annotated[
+        str | None, Arg(aside=True, says="Quote from message that supports this fact", also=_EXCERPT)
+    ] = None,
 ) -> ToolAnswer:
     """Store a new fact about a user. Use when you learn something important about them (location, preferences,
     skills, etc.). Returns confirmation or error."""
@@ -115,7 +121,7 @@ def _not_certain_enough(scope: Scope, noted: Record) -> dict[str, Any]:
 def recall_facts(
     scope: Scope,
     user_id: UserId,
-    fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
+    fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)", also=("types",))] = None,
     search_query: Annotated[str | None, Arg(aside=True, says="Semantic search query (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
     as_of: Annotated[
@@ -152,8 +158,8 @@ def recall_answer(
 def update_fact(
     scope: Scope,
     user_id: UserId,
-    fact_type: FactType,
-    fact_key: Annotated[str, Arg(says="Which fact to update (e.g., 'location')")],
+    fact_type: Annotated[FactType, Arg(also=_TYPE)],
+    fact_key: Annotated[str, Arg(says="Which fact to update (e.g., 'location')", also=_KEY)],
     new_value: Annotated[str, Arg(says="New/corrected value")],
     confidence: Confidence,
     change_reason: Annotated[
@@ -196,8 +202,8 @@ def update_fact(
 def forget_fact(
     scope: Scope,
     user_id: UserId,
-    fact_type: str,
-    fact_key: str,
+    fact_type: Annotated[str, Arg(also=_TYPE)],
+    fact_key: Annotated[str, Arg(also=_KEY)],
     reason: Annotated[Literal["outdated", "incorrect", "superseded", "user_requested"], Arg(says="Why forget this?")],
     replacement_fact_id: Annotated[int | None, Arg(says="If superseded, ID of new fact", reference=True)] = None,
 ) -> ToolAnswer:

@@ -5,10 +5,10 @@ One of four dialects over the same memory; `recall` finds what the others stored
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.memory import TOGETHER
 from recollect.records import Hit, Outcome, Record, Refused
 from recollect.text import fold
 from recollect.tools.formatting import created_text, mark_untrusted, memory_text
@@ -36,10 +36,6 @@ def remember_observation(
     return ToolAnswer(_outcome_fields(outcome), outcome_of(outcome))
 
 
-class _RefusedError(Exception):
-    """Rolls back a batch of which something was refused."""
-
-
 @tool("observations", does="remember", timeout=10)
 def remember_fil(
     scope: Scope,
@@ -48,29 +44,21 @@ def remember_fil(
     lessons: Annotated[list[str] | None, Arg(says="Guidance for the future")] = None,
     source: Annotated[str | None, Arg(aside=True, says=_SAYS_SOURCE)] = None,
 ) -> ToolAnswer:
-    """Remember the findings, insights and lessons of one step at once: all of them are stored, or none.
-    Returns their ids in this order."""
+    """Remember the findings, insights and lessons of one step at once: all of them are stored, or none
+    if one is refused. Returns their ids in this order."""
     groups = {"findings": findings or [], "insights": insights or [], "lessons": lessons or []}
     if not any(groups.values()):
         return ToolAnswer("give at least one of findings, insights and lessons", "empty", "error")
-    told: list[dict[str, Any]] = []
-    with suppress(_RefusedError), scope.memory.batch() as memory:
-        for name, texts in groups.items():
-            for number, text in enumerate(texts):
-                try:
-                    outcome = memory.observe(text, name.removesuffix("s"), source=source or f"tool:{scope.tool}")
-                except InvalidInputError as error:
-                    field, _, problem = str(error).partition(": ")
-                    said_of = f"{name}[{number}]" if field == "content" else field
-                    raise ArgumentsError(f"{said_of}: {problem}; nothing was stored") from None
-                told.append(_outcome_fields(outcome) | {"where": f"{name}[{number}]"})
-        refused = [f"{one['where']}: {one['message']}" for one in told if one["status"] == "refused"]
-        if refused:
-            raise _RefusedError
-    if refused:
-        told_why = {"status": "refused", "ids": [], "message": "Nothing was stored.", "refused": refused}
+    try:
+        outcomes = scope.memory.remember_fil(**groups, source=source or f"tool:{scope.tool}")
+    except InvalidInputError as error:
+        raise ArgumentsError(f"{error}; nothing was stored") from None
+    if isinstance(outcomes[0], Refused):
+        names = [f"{name}[{number}]" for name, texts in groups.items() for number in range(len(texts))]
+        told = [f"{name}: {one.message}" for name, one in zip(names, outcomes, strict=True) if one.message != TOGETHER]
+        told_why = {"status": "refused", "ids": [], "message": "Nothing was stored.", "refused": told}
         return ToolAnswer(told_why, "refused", "refused")
-    return ToolAnswer({"status": "success", "ids": [one["id"] for one in told]}, "written")
+    return ToolAnswer({"status": "success", "ids": [record_of(one).id for one in outcomes]}, "written")
 
 
 @tool("observations", does="recall", timeout=15, fields=_FIELDS)
@@ -104,8 +92,8 @@ def recall_by_category(
     limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max results (default: 5)")] = 5,
 ) -> ToolAnswer:
     """Recall observations of one category, best first, as texts."""
-    found = _search_texts(scope, query, category, limit)
-    return ToolAnswer(found, "found" if found else "empty")
+    found = scope.memory.recall_by_category(query, category, limit)
+    return ToolAnswer([memory_text(text) for text in found], "found" if found else "empty")
 
 
 @tool("observations", does="recall", timeout=15)
@@ -117,8 +105,9 @@ def recall_fil(
     ] = 5,
 ) -> ToolAnswer:
     """Recall observations as findings, insights and lessons."""
-    names = {"findings": "finding", "insights": "insight", "lessons": "lesson"}
-    found = {name: _search_texts(scope, query, category, limit_per_category) for name, category in names.items()}
+    fil = scope.memory.recall_fil(query, limit_per_category)
+    groups = {"findings": fil.findings, "insights": fil.insights, "lessons": fil.lessons}
+    found = {name: [memory_text(text) for text in texts] for name, texts in groups.items()}
     return ToolAnswer(found, "found" if any(found.values()) else "empty")
 
 
@@ -203,11 +192,6 @@ def _resolve_key(scope: Scope, key: str) -> str:
     """Return the key itself, or the one that is shown like this, because answers replace some characters."""
     keys = [item.key or "" for item in scope.memory.read(kind="scratch")]
     return key if key in keys else next((one for one in keys if memory_text(one) == key), key)
-
-
-def _search_texts(scope: Scope, query: str, category: str, limit: int) -> list[str]:
-    hits = scope.memory.search(query, kinds=("observation",), category=category, limit=limit)
-    return [memory_text(hit.record.content) for hit in hits]
 
 
 def _record_fields(record: Record) -> dict[str, Any]:

@@ -57,6 +57,8 @@ class Arg:
     """True if it is about the call and not itself stored: the text "null" means no value."""
     reference: bool = False
     """True if it names a record by its number; text ids of other suites are accepted too."""
+    also: tuple[str, ...] = ()
+    """Other names that models use for it: those in the prompts of the suite."""
     user: bool = False
     """True if it names the user. The connection decides who that is; the model can only agree."""
     required: bool = False
@@ -225,7 +227,8 @@ def _parse_data(given: Any) -> Any:
 
 def _match_names(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the values by parameter name. null means not given."""
-    by_spelling = {_spelling(parameter.name): parameter for parameter in parameters}
+    by_spelling = {_spelling(name): parameter for parameter in parameters for name in parameter.arg.also}
+    by_spelling |= {_spelling(parameter.name): parameter for parameter in parameters}
     names = {parameter.name: parameter for parameter in parameters}
     values: dict[str, Any] = {}
     unknown: list[str] = []

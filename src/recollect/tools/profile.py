@@ -80,6 +80,7 @@ def remember_relationship(
     relation: Annotated[str, Arg(says="Their relation to the user (e.g., 'sister', 'colleague at Stripe')")],
     confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
     source_excerpt: Annotated[str | None, Arg(aside=True, says="Quote from message that supports this")] = None,
+    person_user_id: Annotated[int | None, Arg(says="Their own user ID, if they are a user too (optional)")] = None,
 ) -> ToolAnswer:
     """Remember a person's relation to the user."""
     outcome = scope.memory.remember(
@@ -89,7 +90,7 @@ def remember_relationship(
         confidence=confidence,
         excerpt=source_excerpt,
         source=f"tool:{scope.tool}",
-        metadata={"person": person.strip()},
+        metadata={"person": person.strip()} | ({} if person_user_id is None else {"user_id": person_user_id}),
     )
     return remember_answer(scope, outcome, f"{memory_text(person)} is {memory_text(relation)}")
 
@@ -145,4 +146,6 @@ def _relationship_fields(fact: Record, number: int) -> dict[str, Any]:
         "confidence": fact.confidence,
         "created_at": created_text(fact),
     }
+    if isinstance(user := fact.metadata.get("user_id"), int):
+        shown["person_user_id"] = user
     return mark_untrusted(fact, shown)

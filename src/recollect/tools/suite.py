@@ -9,16 +9,14 @@ Its changes are in the journal under the id of the call.
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from recollect import checks as check
@@ -28,10 +26,11 @@ from recollect.memory.async_memory import in_thread
 from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
 from recollect.memory.refusals import mask_session
-from recollect.memory.thread_pool import WORKERS
+from recollect.memory.thread_pool import CALLS, WORKERS
 from recollect.memory.write import DoneAlreadyError
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
+from recollect.tools.active_call import ActiveCall
 from recollect.tools.deferred import DeferredAnswers, DeferredCall, ReplyTimeouts
 from recollect.tools.formatting import MAX_OUTPUT as MAX_OUTPUT
 from recollect.tools.formatting import neutralize, render_answer
@@ -67,44 +66,6 @@ class Telemetry(Protocol):
     def pattern(self, name: str) -> None:
         """Count a behaviour of the model."""
         ...
-
-
-@dataclass(slots=True)
-class _ActiveCall:
-    """A call in progress."""
-
-    tool: Tool
-    call: str
-    began: int
-    said: Any
-    user: str
-    ignored: tuple[str, ...] = ()
-    values: dict[str, Any] = field(default_factory=dict, repr=False)
-    late: DeferredCall | None = None
-    """Its stored form, if it is deferred."""
-    kept: str | None = None
-    writes: bool = False
-    """True once its first transaction has begun."""
-    guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Guards the decision between the two fields below."""
-    result: Result | None = None
-    given_up: tuple[ToolCall, str] | None = None
-    """The log row and the answer when it took too long."""
-
-    @property
-    def reads(self) -> bool:
-        """True if it changes nothing."""
-        return self.tool.reads(self.values)
-
-    @property
-    def question(self) -> str:
-        """A key that is the same for the same tool and arguments."""
-        return json.dumps([self.user, self.tool.name, self.values], sort_keys=True, default=repr)
-
-    def may_be_done(self) -> bool:
-        """Return True in the first transaction of a deferred call, which must check if another process was faster."""
-        first, self.writes = not self.writes, True
-        return first and self.late is not None
 
 
 class _Allowance:
@@ -206,10 +167,13 @@ class Suite:
         if not isinstance(begun, Future):
             return begun
         soon, later = self._times(asked)
-        try:
-            return begun.result(soon)
-        except (FutureTimeoutError, CancelledError):
-            pass
+        while (left := asked.remaining(soon)) > 0:
+            try:
+                return begun.result(left)
+            except FutureTimeoutError:
+                continue
+            except CancelledError:
+                break
         if later and (answered := self._set_aside(asked, begun)) is not None:
             return answered
         try:
@@ -231,7 +195,9 @@ class Suite:
         soon, later = self._times(asked)
         waiting = asyncio.wrap_future(begun)
         try:
-            done, _ = await asyncio.wait([waiting], timeout=soon)
+            done: set[Any] = set()
+            while not done and (left := asked.remaining(soon)) > 0:
+                done, _ = await asyncio.wait([waiting], timeout=left)
             if not done and later:
                 if (answered := await in_thread("", self._set_aside, asked, begun)) is not None:
                     return answered
@@ -254,7 +220,7 @@ class Suite:
         tool = self.find(check.check_instance("late", late, DeferredCall, "a call as the queue keeps it").tool)
         if tool is None:
             raise NotFoundError(f"there is no tool {preview_text(late.tool)}")
-        asked = _ActiveCall(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)
+        asked = ActiveCall(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)
         try:
             asked.values, asked.ignored = read_arguments(self._reading[tool.name], late.arguments)
             result = self._result(asked, *self._done(asked, self._people[late.user], asked.values))
@@ -265,16 +231,17 @@ class Suite:
             self._log.add(asked.user, row, late.arguments, result.text, again=True, may_wait=True)
         return result
 
-    def _ask(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | Result]:
+    def _ask(self, name: str, given: Any) -> tuple[ActiveCall, Future[Result] | Result]:
         """Start a call. Return its future, or an immediate result."""
         asked, begun = self._begin(name, given)
+        asked.submitted = time.monotonic()
         return asked, begun if isinstance(begun, Future) else self._end(asked, *begun)
 
-    def _begin(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | tuple[ToolAnswer, Status]]:
+    def _begin(self, name: str, given: Any) -> tuple[ActiveCall, Future[Result] | tuple[ToolAnswer, Status]]:
         """Parse and check a call and hand it to a thread. Return an answer if it does not get that far."""
         began = time.perf_counter_ns()
         tool = self.find(name)
-        asked = _ActiveCall(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
+        asked = ActiveCall(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
         if tool is None:
             names = ", ".join(self.tools)
             return asked, (
@@ -309,9 +276,10 @@ class Suite:
         except RuntimeError as error:  # no thread can start, or the interpreter is shutting down
             return asked, answer_to_crash(asked.tool, asked.call, error)
 
-    def _work(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> Result:
+    def _work(self, asked: ActiveCall, memory: Memory, values: dict[str, Any]) -> Result:
         """Run and log a call, in a thread."""
-        result = self._result(asked, *self._done(asked, memory, values))
+        with CALLS.turn() as asked.watch:
+            result = self._result(asked, *self._done(asked, memory, values))
         with asked.guard:
             asked.result = result
         if asked.given_up is None:
@@ -327,7 +295,7 @@ class Suite:
         self._settle(asked, result)
         return result
 
-    def _done(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> tuple[ToolAnswer, Status]:
+    def _done(self, asked: ActiveCall, memory: Memory, values: dict[str, Any]) -> tuple[ToolAnswer, Status]:
         """Run the tool. Any exception becomes an answer."""
         tool = asked.tool
         try:
@@ -354,7 +322,7 @@ class Suite:
         except BaseException as error:  # the outermost handler: nothing may reach the model's loop
             return answer_to_crash(asked.tool, asked.call, error)
 
-    def _result(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
+    def _result(self, asked: ActiveCall, answer: ToolAnswer, status: Status) -> Result:
         try:
             content = neutralize(mark_failure(asked.tool, answer, status))
             text = render_answer(content, MAX_OUTPUT)
@@ -373,13 +341,13 @@ class Suite:
             ignored=asked.ignored,
         )
 
-    def _end(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
+    def _end(self, asked: ActiveCall, answer: ToolAnswer, status: Status) -> Result:
         """Format the answer to a call that was not started, and log it."""
         result = self._result(asked, answer, status)
         self._note(asked, result)
         return result
 
-    def _joined(self, asked: _ActiveCall, known: Future[Result]) -> Future[Result]:
+    def _joined(self, asked: ActiveCall, known: Future[Result]) -> Future[Result]:
         """Return a future for the result of the same call that is already running."""
         mine: Future[Result] = Future()
         mine.set_running_or_notify_cancel()
@@ -396,7 +364,7 @@ class Suite:
         known.add_done_callback(answer)
         return mine
 
-    def _times(self, asked: _ActiveCall) -> tuple[float, float]:
+    def _times(self, asked: ActiveCall) -> tuple[float, float]:
         """Return how long a reply waits for this call, and how much longer if it cannot be stored."""
         if self._timeouts is None:
             return asked.tool.timeout, 0.0
@@ -404,7 +372,7 @@ class Suite:
         soon = min(soon, asked.tool.timeout)
         return soon, asked.tool.timeout - soon
 
-    def _set_aside(self, asked: _ActiveCall, begun: Future[Result]) -> Result | None:
+    def _set_aside(self, asked: ActiveCall, begun: Future[Result]) -> Result | None:
         """Defer a call: store it durably and return the result that says so; None if that is not possible."""
         assert self._timeouts is not None
         if asked.reads:
@@ -427,7 +395,7 @@ class Suite:
         self._settle(asked, None)
         return asked.result
 
-    def _settle(self, asked: _ActiveCall, result: Result | None) -> None:
+    def _settle(self, asked: ActiveCall, result: Result | None) -> None:
         """Mark a stored call as done or to be retried. Without a result, it was answered in time after all."""
         if self._timeouts is None or asked.kept is None or asked.late is None:
             return
@@ -442,7 +410,7 @@ class Suite:
         except Exception as error:  # it stays stored, and a retry will find it done
             LOGGER.warning("the call %s stays queued: %s", asked.call, type(error).__name__)
 
-    def _late(self, asked: _ActiveCall) -> DeferredCall:
+    def _late(self, asked: ActiveCall) -> DeferredCall:
         return DeferredCall(
             call=asked.call,
             user=asked.user,
@@ -454,7 +422,7 @@ class Suite:
             people=tuple(self._people),
         )
 
-    def _give_up(self, asked: _ActiveCall, begun: Future[Result]) -> Result:
+    def _give_up(self, asked: ActiveCall, begun: Future[Result]) -> Result:
         """Answer a call that exceeded its timeout. If it has started, it continues and is logged when it ends."""
         seconds = f"{asked.tool.timeout:g} s"
         if begun.cancel():
@@ -471,7 +439,7 @@ class Suite:
             asked.given_up = (self._note(asked, result), result.text)
             return result
 
-    def _note(self, asked: _ActiveCall, result: Result, *, may_wait: bool = False) -> ToolCall:
+    def _note(self, asked: ActiveCall, result: Result, *, may_wait: bool = False) -> ToolCall:
         """Log a call. Errors of the log do not affect its result."""
         row = self._row(asked, result)
         try:
@@ -487,7 +455,7 @@ class Suite:
             LOGGER.error("the call %s is missing in telemetry: %s", asked.call, type(error).__name__)
         return row
 
-    def _row(self, asked: _ActiveCall, result: Result) -> ToolCall:
+    def _row(self, asked: ActiveCall, result: Result) -> ToolCall:
         return ToolCall(
             id=asked.call,
             at=self._clock(),

@@ -60,14 +60,15 @@ class OpenTelemetry:
         now = time.time_ns()
         named = {"tool": tool.name, "suite": tool.suite}
         failed = call.status not in ("ok", "refused")
-        self._calls.add(1, named | {"status": call.status, "outcome": call.outcome})
+        status = "success" if call.status == "ok" else call.status
+        self._calls.add(1, named | {"status": status, "outcome": call.outcome})
         (self._error if failed else self._success).add(1, {"tool": tool.name})
         reads = tool.tier == "read_only" or call.outcome in _READ
         self._latency.record(call.latency_ms, {"tool": tool.name, "operation": "db_read" if reads else "db_write"})
         attributes = {
             "memory.tool": tool.name,
             "memory.suite": tool.suite,
-            "memory.status": call.status,
+            "memory.status": status,
             "memory.outcome": call.outcome,
             "memory.call": call.id,
         }

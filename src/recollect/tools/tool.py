@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, Literal
 
 from recollect.memory.memory import Memory
@@ -68,6 +70,12 @@ class Tool:
     """Words of the description, and those that take their place where an embedder is set."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)
     """The tool's names of parameters that the core names differently, for error messages."""
+
+    @property
+    def version(self) -> str:
+        """The version of its definition: another one if its name, description or schema changes."""
+        definition = json.dumps([self.name, self.description, self.schema()], sort_keys=True)
+        return blake2b(definition.encode(), digest_size=4).hexdigest()
 
     def with_embedder(self) -> Tool:
         """Return the same tool, described as it works where an embedder is set."""

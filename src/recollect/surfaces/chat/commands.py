@@ -55,7 +55,7 @@ _REMARKS = 8  # lines that may come below
 _UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # nobody types these, and some stores reject them
 _LED = re.compile(r"\s*[/／](?:memory|mem)(?:@\w+)?(?:[\s_]+|$)", re.IGNORECASE)
 
-_RESUME, _PAUSE = Choice("Resume", "resume"), Choice("Pause", "pause")
+_RESUME, _PAUSE = Choice("Resume", "resume"), Choice("Pause", "pause on")
 _INCOGNITO = Choice("Incognito", "incognito")
 
 
@@ -72,12 +72,15 @@ class Commands:
         """Return True if the text is one of these commands: ``/memory …``."""
         return _LED.match(check.check_query("text", text)) is not None
 
-    def run(self, text: str) -> ChatPage:
-        """Run a command, with or without the leading ``/memory``. Errors are reported in the page that is returned."""
+    def run(self, text: str, *, call: str | None = None) -> ChatPage:
+        """Run a command, with or without the leading ``/memory``. Errors are reported in the page that is returned.
+
+        With the id of a ``call``, a command that toggles does so once, even if it is run again.
+        """
         text = check.check_query("text", text)
         said = " ".join(_UNTYPED.sub(" ", _LED.sub("", text, count=1)).split())[:_MOST_CHARACTERS].strip()
         try:
-            asker = self._asker()
+            asker = self._asker(call)
             answer = self._answer(asker, said)
             if count_phone_lines(str(answer)) <= HEIGHT - _REMARKS and asker.memory.exists:
                 told = [line for line in notice_lines(asker.memory.notices()) if line not in answer.lines]
@@ -100,9 +103,9 @@ class Commands:
         except RecollectError:
             return None  # the question is still there next time
 
-    def _asker(self) -> Asker:
+    def _asker(self, call: str | None = None) -> Asker:
         memory = self._app.identities.memory(self._identity)
-        return Asker(app=self._app, identity=self._identity, memory=memory, now=self._clock())
+        return Asker(app=self._app, identity=self._identity, memory=memory, now=self._clock(), call=call)
 
     def _answer(self, asker: Asker, said: str) -> ChatPage:
         word, _, argument = said.partition(" ")
@@ -130,17 +133,32 @@ class Commands:
 
 
 def chat_pause(asker: Asker, argument: str) -> ChatPage:
-    """Pause memory: store nothing new."""
-    if asker.memory.mode == "paused":
-        lead = "Memory is already paused." if asker.memory.config.enabled else _OFF
+    """Pause memory: store nothing new. If it is paused, turn it on again; ``pause on`` and ``pause off`` say which."""
+    wanted = {"on": True, "yes": True, "off": False, "no": False}.get(fold(argument))
+    is_paused = asker.memory.mode == "paused"
+    if wanted is None and argument:
+        return usage_page("Pause can be on or off.", f"pause {'off' if is_paused else 'on'}")
+    if wanted is None:
+        wanted = is_paused if _is_done(asker) else not is_paused
+    if not wanted and asker.memory.config.enabled:
+        return chat_resume(asker, "")
+    if not asker.memory.config.enabled:
+        lead = _OFF
+    elif is_paused:
+        lead = "Memory is already paused."
     else:
-        asker.memory.pause()
+        asker.memory.acting(call=asker.call).pause()
         lead = "Memory is paused."
     return chat_page(
         ChatLine(lead, "good"),
         "I store nothing new. I still use what I already know, and you can see and remove it.",
         choices=[[_RESUME, _INCOGNITO]] if asker.memory.config.enabled else [],
     )
+
+
+def _is_done(asker: Asker) -> bool:
+    """Return True if this very message has paused or resumed memory before."""
+    return asker.call is not None and asker.memory.exists and bool(asker.memory.history(call=asker.call, limit=1))
 
 
 def chat_incognito(asker: Asker, argument: str) -> ChatPage:
@@ -161,7 +179,7 @@ def chat_resume(asker: Asker, argument: str) -> ChatPage:
     """Turn memory on again."""
     known = asker.memory.exists
     if known and asker.memory.mode != "on":
-        asker.memory.resume()
+        asker.memory.acting(call=asker.call).resume()
         lead = "Memory is on again."
     else:
         lead = "Memory is on."
@@ -344,7 +362,7 @@ _TABLE = (
     _ChatCommand("why", "why 12", "how I know it", chat_why),
     _ChatCommand("forget", "forget tea", "remove a topic", chat_forget),
     _ChatCommand("undo", "undo", "undo the last change", chat_undo),
-    _ChatCommand("pause", "pause", "store nothing new", chat_pause),
+    _ChatCommand("pause", "pause", "or store again", chat_pause),
     _ChatCommand("incognito", "incognito", "use no memory", chat_incognito),
     _ChatCommand("resume", "resume", "back to normal", chat_resume),
     _ChatCommand("export", "export", "all of it as a file", chat_export),

@@ -308,7 +308,7 @@ class Conversation:
         memory, words = self.memory, text.split()[1:]
         if name is not None and memory.exists and not self._is_new_command(memory, words, name):
             return [chat_page(ChatLine("That is already done.", "aside"))]
-        answer = self._commands.run(text)
+        answer = self._commands.run(text, call=None if name is None else f"command:{name}")
         return [answer, *([] if words[:1] == ["link"] else self._anything_waiting())]
 
     def _is_new_command(self, memory: Memory, words: list[str], name: str) -> bool:
@@ -406,7 +406,7 @@ class Conversation:
     def _learned(self, memory: Memory, session: str) -> list[ChatPage]:
         """Conclude a session and return what was learned, if anything, as a page."""
         if self._extractor is None:
-            self._extractor = self._app.extractor()
+            self._extractor = self._app.extractor(required=False)
         company = [check.check_line("company", name) for name in self._company()] if self._speaker is not None else []
         done = conclude(memory, session, company=company, extractor=self._extractor, clock=self._clock)
         if done is None or done.run is None or not done.kept.changed:

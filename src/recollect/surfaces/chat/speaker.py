@@ -40,6 +40,8 @@ class Asker:
     identity: Identity
     memory: Memory
     now: datetime
+    call: str | None = None
+    """The id of the message that holds the command, if it has one: it may be delivered twice."""
 
     def remembered(self, *kinds: str) -> list[Record]:
         """Return active records of these kinds, pinned and new ones first."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Annotated
 
 from recollect.errors import LinkError
-from recollect.surfaces.cli.options import option
+from recollect.surfaces.cli.options import DEFAULT_USER, option
 from recollect.surfaces.cli.program import START, command
 from recollect.surfaces.cli.session import TERMINAL, CliSession
 
@@ -45,7 +45,7 @@ def chat_command(
         screen = JsonScreen() if session.json else Screen()
         typed = sys.stdin.isatty() and sys.stdout.isatty() and not session.json
         if typed:
-            who = f"as {session.user}, " if session.user != "me" else ""
+            who = f"as {session.user}, " if session.user != DEFAULT_USER else ""
             screen.say(
                 f"Recollect, {who}with {model.name if model else 'no model'}. /help, or Ctrl-D to leave.", "aside"
             )

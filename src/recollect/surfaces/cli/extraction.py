@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import DryRun, Everyone, argument, option
+from recollect.surfaces.cli.options import DEFAULT_USER, DryRun, Everyone, argument, option
 from recollect.surfaces.cli.output import plain_data, progress
 from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import DONE, NOT_FOUND, STORAGE, CliSession, read_file_argument
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from recollect.agents.consolidate import TranscriptMessage
     from recollect.agents.extract import Extracted
 
-_UserId = Annotated[str | None, option("--user-id", "The same as --user.", "ID")]
 _SKIPPED = {"not yet": "this day has not come yet; choose today or an earlier day"}
 _Date = Annotated[str | None, option("--date", "The day to learn from (default: today).", "DATE")]
 
@@ -27,19 +26,17 @@ _Date = Annotated[str | None, option("--date", "The day to learn from (default: 
     "recollect extract --all",
     "recollect extract --all --date 2026-02-12 --json",
 )
-def extract_command(
-    session: CliSession, user_id: _UserId = None, all: Everyone = False, date: _Date = None, dry_run: DryRun = False
-) -> int:
+def extract_command(session: CliSession, all: Everyone = False, date: _Date = None, dry_run: DryRun = False) -> int:
     """Learn from what users did and said on one day."""
     from recollect.agents.extract import UNKNOWN, extract_all
 
-    if all and user_id is not None:
+    if all and session.user != DEFAULT_USER:
         raise InvalidInputError("--all", "cannot be combined with --user-id")
     day = utc_now().date() if date is None else parse_day("--date", date)
     config = session.config
     if not (config.extraction_model or config.model or config.local_model):
         session.out.aside("No model is configured (MEMORY_MODEL); extracting by rules.")
-    users = list(session.recollect.users()) if all else [user_id or session.user]
+    users = list(session.recollect.users()) if all else [session.user]
     done: list[Extracted] = []
     with progress("Learning") as tell:
 

@@ -176,6 +176,14 @@ def verify_command(session: CliSession, all: Everyone = False) -> int:
 @command(WHOLE, "recollect upkeep", "recollect upkeep --all", writes=True)
 def upkeep_command(session: CliSession, all: Everyone = False, dry_run: DryRun = False) -> int:
     """Remove what has expired, and keep MEMORY.md short."""
+    from recollect.agents.extract import learn_expiring
+
+    extractor = session.recollect.extractor(required=False)
+
+    def do(memory: Memory) -> UpkeepReport:
+        if not dry_run:
+            learn_expiring(memory, extractor=extractor)
+        return memory.upkeep(dry_run=dry_run)
 
     def tell(report: UpkeepReport) -> tuple[dict[str, Any], str]:
         gone = count_each(report.expired | {"tool call": report.calls, "interaction": report.interactions})
@@ -183,9 +191,7 @@ def upkeep_command(session: CliSession, all: Everyone = False, dry_run: DryRun =
         answer = plain_data(report) | ({"dry_run": True} if dry_run else {})
         return answer, done if gone else "nothing has expired"
 
-    code = _tell_each(
-        session, all, _for_each_user(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)), tell
-    )
+    code = _tell_each(session, all, _for_each_user(session, all, "Upkeep", lambda memory, _: do(memory)), tell)
     session.changed_nothing(dry_run)
     return code
 

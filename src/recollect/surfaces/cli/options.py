@@ -15,6 +15,7 @@ from recollect.errors import InvalidInputError
 
 EVERYWHERE = "Common options"
 ON_BEHALF = "Provenance"
+DEFAULT_USER = "me"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def name_own_option(error: InvalidInputError, parameters: Iterable[inspect.Param
     """Return the error of a value with the name of its option as it is typed, if one of these options has the value."""
     field = error.field.partition("[")[0]
     for parameter in parameters:
-        shown = get_args(parameter.annotation)[-1]
+        shown = next(reversed(get_args(parameter.annotation)), None)
         if field in (parameter.name, f"{parameter.name}s") and isinstance(shown, OptionInfo):
             names = map(str, (shown.default, *(shown.param_decls or ())))  # typer has the first as default
             return rename_field(error, next(name for name in names if name.startswith("--")).partition("/")[0])
@@ -67,7 +68,7 @@ def _on_behalf(*names: str, help: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=help, metavar=metavar, show_default=False, rich_help_panel=ON_BEHALF)
 
 
-User = Annotated[str, _everywhere("--user", "-u", help="The user.", metavar="ID", show_default=True)]
+User = Annotated[str, _everywhere("--user", "-u", "--user-id", help="The user.", metavar="ID", show_default=True)]
 Root = Annotated[
     str | None,
     _everywhere("--root", help="A folder or postgresql://… (default: see recollect config).", metavar="WHERE"),
@@ -89,7 +90,7 @@ SHARED = (
     SharedOption("session", In, None, writes=True),
     SharedOption("run", Run, None, writes=True),
     SharedOption("untrusted", Untrusted, False, writes=True),
-    SharedOption("user", User, "me"),
+    SharedOption("user", User, DEFAULT_USER),
     SharedOption("root", Root, None),
     SharedOption("files", Files, None),
     SharedOption("json", Json, False),

@@ -26,7 +26,17 @@ from recollect.errors import (
     StoreError,
     UndoError,
 )
-from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED, Files, Json, Root, User, name_own_option
+from recollect.surfaces.cli.options import (
+    DEFAULT_USER,
+    EVERYWHERE,
+    ON_BEHALF,
+    SHARED,
+    Files,
+    Json,
+    Root,
+    User,
+    name_own_option,
+)
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, CliSession, ConfirmationError
 from recollect.surfaces.cli.verb_options import name_option, options_of, verb_of, verb_values
 
@@ -136,7 +146,7 @@ class Program(TyperGroup):
 def _shared_last(args: list[str]) -> list[str]:
     """Return the arguments with shared options moved from before the command to after it."""
     moved: list[str] = []
-    while args and (name := args[0].partition("=")[0]) in ("--user", "-u", "--root", "--files", "--json"):
+    while args and (name := args[0].partition("=")[0]) in ("--user", "-u", "--user-id", "--root", "--files", "--json"):
         size = 1 if "=" in args[0] or name == "--json" else 2
         moved, args = moved + args[:size], args[size:]
     return [*args[:1], *moved, *args[1:]] if args else moved
@@ -233,7 +243,7 @@ def command_group(
     group = typer.Typer(cls=cls)
 
     def shared(
-        ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
+        ctx: typer.Context, user: User = DEFAULT_USER, root: Root = None, files: Files = None, json: Json = False
     ) -> None:
         # options before the name of the subcommand apply to it, too
         values = {"user": user, "root": root, "files": files, "json": json}

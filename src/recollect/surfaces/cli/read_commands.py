@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from recollect.errors import AmbiguousError, NotFoundError
+from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
 from recollect.records import ToolCall
 from recollect.surfaces.cli.options import Given, Last, Raw, Ref, argument, option
 from recollect.surfaces.cli.output import (
@@ -16,6 +16,7 @@ from recollect.surfaces.cli.output import (
     entry_rows,
     format_moment,
     hit_rows,
+    plain_data,
     record_details,
     record_rows,
     shorten_line,
@@ -71,12 +72,15 @@ def get_command(session: CliSession, ref: Ref) -> None:
 def search_command(
     session: CliSession,
     given: Given,
-    query: Annotated[list[str], argument("WORDS", "What to look for.")],
+    words: Annotated[list[str] | None, argument("WORDS", "What to look for.")] = None,
+    query: Annotated[str | None, option("--query", "The same as WORDS.", "TEXT")] = None,
     explain: Annotated[bool, option("--explain", "Show how each score is computed.")] = False,
 ) -> None:
     """Search the memory, best matches first."""
+    if words is None and query is None:
+        raise InvalidInputError("WORDS", "is missing: what to look for")
     memory = session.existing_memory
-    asked = " ".join(query)
+    asked = " ".join([*(words or ()), *([query] if query is not None else ())])
     hits = memory.search(asked, **given)
     session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
     if hits:
@@ -86,6 +90,31 @@ def search_command(
         session.out.aside(_nothing_found(memory))
     if hits.note:
         session.out.aside(f"Note: {hits.note}")
+
+
+@command(
+    RECALL,
+    'recollect recall-by-category "rate limits" lesson',
+    name="recall-by-category",
+    mirrors="recall_by_category",
+)
+def recall_by_category_command(session: CliSession, given: Given) -> None:
+    """Search the findings, insights or lessons; print their texts."""
+    found = session.existing_memory.recall_by_category(**given)
+    session.out.document(found)
+    for text in found:
+        session.out.line(text)
+
+
+@command(RECALL, 'recollect recall-fil "API integration"', name="recall-fil", mirrors="recall_fil")
+def recall_fil_command(session: CliSession, given: Given) -> None:
+    """Search findings, insights and lessons; print their texts."""
+    found = session.existing_memory.recall_fil(**given)
+    session.out.document(plain_data(found))
+    for title, texts in (("Findings", found.findings), ("Insights", found.insights), ("Lessons", found.lessons)):
+        session.out.line(f"{title}:")
+        for text in texts or ("nothing",):
+            session.out.line(f"  {text}")
 
 
 @command(

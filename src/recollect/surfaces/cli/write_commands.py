@@ -8,9 +8,17 @@ from typing import Annotated, Literal
 
 from recollect.records import Edited, Merged, ObservationCategory, Refused, Updated
 from recollect.surfaces.cli.options import DryRun, Given, Ref, argument, option
-from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, format_moment, record_line, record_rows
+from recollect.surfaces.cli.output import (
+    RECORD_HEAD,
+    SHORT_ID,
+    format_moment,
+    plain_data,
+    record_line,
+    record_rows,
+    shorten_line,
+)
 from recollect.surfaces.cli.program import CHANGE, REMEMBER, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession, read_file_argument, read_text_argument
+from recollect.surfaces.cli.session import DONE, NO, NOT_FOUND, CliSession, read_file_argument, read_text_argument
 
 
 def _mirror(verb: str, does: str, *examples: str) -> None:
@@ -59,6 +67,26 @@ def observe_command(
 ) -> int:
     """Store a finding, an insight or a lesson."""
     return session.print_outcome(session.memory.observe(category=category, **session.attribute(given)))
+
+
+@command(
+    REMEMBER,
+    'recollect remember-fil --finding "API uses OAuth2" --lesson "Check limits"',
+    name="remember-fil",
+    writes=True,
+    mirrors="remember_fil",
+)
+def remember_fil_command(session: CliSession, given: Given) -> int:
+    """Store findings, insights and lessons: all or none."""
+    outcomes = session.memory.remember_fil(**given)
+    session.out.document(
+        [{"outcome": type(one).__name__.lower(), "done": one.done, **plain_data(one)} for one in outcomes]
+    )
+    for outcome in outcomes:
+        (session.out.line if outcome.done else session.out.aside)(shorten_line(outcome.message, 400))
+    if not outcomes:
+        session.out.aside("Nothing was given: use --finding, --insight or --lesson.")
+    return DONE if outcomes and not isinstance(outcomes[0], Refused) else NO
 
 
 _mirror(

@@ -131,7 +131,7 @@ def under_call(memory: Memory, call: str) -> Memory:
 
 def replay_outcome(
     verb: str, arguments: dict[str, Any], entries: Sequence[JournalEntry]
-) -> Outcome | list[Record] | None:
+) -> Outcome | Sequence[Outcome] | list[Record] | None:
     """Rebuild the result of a verb from its journal entries."""
     last = entries[-1]
     if verb in ("pause", "resume", "consent", "spend"):
@@ -156,6 +156,8 @@ def replay_outcome(
         if verb == "remember" and day_of(record) and arguments.get("durability", "durable") == "durable":
             return Demoted(message=f"Noted for the day: {record.text}", record=record)
         return Written(message=f"Remembered: {record.text}", record=record)
+    if verb == "remember_fil":
+        return [Written(message=f"Remembered: {record.text}", record=record) for record in changed]
     if verb == "forget":
         return Forgotten(message=f"Forgotten: {record.text}", record=record)
     if verb == "edit":

@@ -26,7 +26,7 @@ from recollect.app import Recollect
 from recollect.errors import InvalidInputError, QueueFullError, RecollectError, StoreBusyError, StoreError
 from recollect.memory.memory import Memory
 from recollect.store.locks import FileLock
-from recollect.surfaces.chat.conversation import COMMANDS
+from recollect.surfaces.chat.conversation import COMMANDS, Conversation
 from recollect.surfaces.chat.members import members_of
 from recollect.surfaces.chat.page import ChatLine, chat_page
 from recollect.surfaces.telegram.connection import TelegramConnection
@@ -76,7 +76,7 @@ class Bot:
 
     ``model`` answers in conversations; without one, the bot answers from memory. ``url`` is the Bot API server. By
     default the bot fetches updates; with ``webhook_url``, Telegram sends them there, and the URL must lead to
-    ``listen``.
+    ``listen``. ``conversation`` makes the `Conversation` with a person: a subclass can add commands.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Bot:
         webhook_url: str | None = None,
         listen: str = "127.0.0.1:8443",
         concurrency: int = 16,
+        conversation: Callable[..., Conversation] = Conversation,
         clock: Clock = utc_now,
     ) -> None:
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
@@ -101,6 +102,7 @@ class Bot:
         self._place = (webhook_url, listen)
         self._model = model
         self._extractor = extractor or app.extractor()
+        self._conversation = conversation
         self._concurrency = concurrency
         self._clock = clock
         self._queue = app.queue()
@@ -200,7 +202,14 @@ class Bot:
         api = self._connection.api
         self._reached(api.initialize)
         self.me = BotIdentity(api.id, str(api.username))
-        self._answering = Replier(self._app, self.me, model=self._model, extractor=self._extractor, clock=self._clock)
+        self._answering = Replier(
+            self._app,
+            self.me,
+            model=self._model,
+            extractor=self._extractor,
+            conversation=self._conversation,
+            clock=self._clock,
+        )
         self._sent = self._only_one()
         sender = Sender(api, self._connection.call, self._sent, self._arrived)
         commands = [(name.removeprefix("/"), told) for name, told in COMMANDS.items()]

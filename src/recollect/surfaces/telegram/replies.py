@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -62,12 +62,14 @@ class Replier:
         *,
         model: Model | None = None,
         extractor: Extractor | None = None,
+        conversation: Callable[..., Conversation] = Conversation,
         clock: Clock = utc_now,
     ) -> None:
         self._app = app
         self._me = me
         self._model = model
         self._extractor = extractor or app.extractor()
+        self._conversation = conversation
         self._clock = clock
         self._guard = threading.Lock()
         self._talks: OrderedDict[tuple[int, str], Conversation] = OrderedDict()
@@ -105,7 +107,7 @@ class Replier:
                     self._names.popitem(last=False)
             talk = self._talks.get(key)
             if talk is None:
-                talk = self._talks[key] = Conversation(
+                talk = self._talks[key] = self._conversation(
                     self._app,
                     (CHANNEL, str(person)),
                     place=spot.place,

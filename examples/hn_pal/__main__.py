@@ -1,0 +1,80 @@
+"""python examples/hn_pal: see the README.md one folder up."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+
+from hacker_news import URL, HackerNews
+from pal import HNPal
+from recording import RecordedNews
+from week import DemoClock, Week
+
+from recollect import RecollectError
+from recollect.surfaces.terminal.chat import TerminalChat
+from recollect.surfaces.terminal.lines import PipedLines, TerminalLines
+from recollect.surfaces.terminal.screen import Screen
+from recollect.times import utc_now
+
+parser = argparse.ArgumentParser(prog="hn_pal", description="A Hacker News companion that remembers its readers.")
+parser.add_argument("--folder", type=Path, help="keep the memories here; otherwise in a temporary folder")
+channel = parser.add_mutually_exclusive_group()
+channel.add_argument("--interactive", action="store_true", help="be a reader yourself, in the terminal")
+channel.add_argument("--telegram", action="store_true", help="run the bot; TELEGRAM_BOT_TOKEN is its token")
+parser.add_argument("--live", action="store_true", help="stories from Hacker News, not from the recording")
+parser.add_argument("--console", action="store_true", help="afterwards, open the web console on the memories")
+
+
+def talk(pal: HNPal) -> None:
+    """Chat with the reader "me" at the keyboard, as `recollect chat` does."""
+    pal.app.identities.bind(("terminal", "me"), "me")
+    conversation, screen = pal.conversation(("terminal", "me"), "terminal"), Screen()
+    typed = sys.stdin.isatty() and sys.stdout.isatty()
+    lines = TerminalLines(conversation.memory, "terminal", screen.prompt) if typed else PipedLines()
+    TerminalChat(conversation, screen, lines).run()
+
+
+def run_bot(pal: HNPal) -> None:
+    """Run the Telegram bot until Ctrl-C."""
+    from bot import PalBot
+
+    bot = PalBot(pal, pal.app.config.telegram_token or "", pal.app.config.telegram_url)
+    print("HN Pal is running on Telegram. Ctrl-C stops it.")
+    bot.run()
+
+
+def main(given: argparse.Namespace, folder: Path) -> None:
+    """Run what the options ask for."""
+    is_demo = not (given.interactive or given.telegram)
+    clock = DemoClock(folder) if is_demo else utc_now
+    with (
+        nullcontext() if given.live else RecordedNews(clock) as recorded,
+        HNPal(folder, HackerNews(recorded.url if recorded else URL), clock=clock) as pal,
+    ):
+        if isinstance(clock, DemoClock):
+            Week(pal, clock).play()
+        elif given.telegram:
+            run_bot(pal)
+        else:
+            talk(pal)
+    user = "mira" if is_demo else "me"
+    command = ["recollect", "serve", "--root", str(folder), "--user", user]
+    if given.console:
+        subprocess.run([Path(sys.executable).with_name("recollect"), *command[1:]], check=False)
+    elif given.folder and not given.telegram:
+        print(f"\nTo see this memory in a browser: {shlex.join(command)}")
+
+
+options = parser.parse_args()
+with tempfile.TemporaryDirectory() as temporary:
+    try:
+        main(options, options.folder or Path(temporary))
+    except (RecollectError, OSError) as error:
+        parser.exit(1, f"{error}\n")
+    except KeyboardInterrupt:
+        pass
