@@ -68,7 +68,7 @@ CREATE INDEX memory_by_session ON memory_records (user_id, session, created_at, 
 -- It also tells what was said right before and after.
 CREATE INDEX memory_by_conversation ON memory_records (user_id, session, valid_from, id)
     WHERE latest AND session IS NOT NULL;
-CREATE INDEX memory_replaced ON memory (user_id, kind, created_at) WHERE status = 'superseded';
+CREATE INDEX memory_replaced ON memory_records (user_id, kind, created_at) WHERE status = 'superseded';
 CREATE INDEX memory_by_expiry ON memory_records (user_id, expires_at) WHERE latest AND expires_at IS NOT NULL;
 
 -- Runs of extraction, several kinds of them for a day. created_at is when the run began.
