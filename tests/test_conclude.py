@@ -180,7 +180,8 @@ def test_G5_G3_the_batch_after_a_conclusion_adds_nothing_twice(memory: Memory, c
     clock.tick(hours=5)
     extract(memory, clock().date(), clock=clock)
     assert (memory.daily(), len(memory.read(kind="observation"))) == (note, count) and count == 1
-    assert facts(memory) == ["Likes jazz"], "what the person had forgotten came back"
+    assert facts(memory) == ["Likes jazz", "Prefers tea"], "what the person had forgotten came back"
+    assert "tea" not in memory.show(), "they only guess"
 
 
 def test_G5_R3_what_was_said_later_stands_when_the_batch_reads_it_all_again(memory: Memory, clock: FrozenClock) -> None:

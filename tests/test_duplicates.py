@@ -442,3 +442,98 @@ def test_relation_is_symmetric_and_follows_the_signature(one: str, other: str) -
     assert (relation(a, b) is Relation.SAME) is (relation(b, a) is Relation.SAME)
     if a.signature and a.signature == b.signature:
         assert relation(a, b) is Relation.SAME
+
+
+SAME_UNDER_TWO_KEYS = [
+    ("editor", "Uses Neovim", "code_editor", "Uses Neovim"),
+    ("employer", "Acme Corp", "company", "Acme Corp"),
+    ("occupation", "Nurse", "job", "nurse"),
+    ("email", "a@b.org", "email_address", "a@b.org"),
+    ("birthday", "May 3", "date_of_birth", "3 May"),
+    ("preferred_language", "English", "favorite_language", "English"),
+    ("language_preference", "English", "preferred_language", "English"),
+    ("hobbies", "chess", "hobby", "Chess"),
+    ("sleep", "Goes to bed at 10 pm", "bedtime", "Goes to bed at 10 pm"),
+    ("exercise", "Runs every morning", "morning_routine", "Runs every morning"),
+    ("food", "Loves sushi", "favorite_food", "Loves sushi"),
+    ("diet", "Is vegetarian", "eating_habits", "User is vegetarian"),
+    ("travel", "Visited Japan in 2019", "trips", "Visited Japan in 2019"),
+    ("career", "Wants to become a manager", "ambition", "Wants to become a manager"),
+    ("timezone", "UTC+2", "time_zone", "UTC+2"),
+    ("mova", "Любить каву", "drink", "Любить каву"),
+    ("city", "Живе у Львові", "home", "Живе у Львові"),
+    ("coffee", "Drinks espresso after lunch", "drink_preference", "drinks espresso after lunch."),
+    ("music_taste", "Listens to jazz", "music", "Listens to jazz"),
+    ("allergy", "Allergic to peanuts", "food_restrictions", "Allergic to peanuts"),
+    ("training", "Trains for a marathon", "marathon", "Trains for a marathon"),
+    ("notes_style", "Prefers bullet points over prose", "format", "Prefers bullet points over prose"),
+    ("cloud", "Moved from AWS to GCP", "infrastructure", "Moved from AWS to GCP"),
+    ("team", "Leads a team of five engineers", "leadership", "Leads a team of five engineers"),
+    ("instrument", "Plays guitar in a band", "band", "Plays guitar in a band"),
+    ("marital_status", "Married", "relationship_status", "Married"),
+    ("learning", "Is learning Rust", "current_learning", "Learning Rust"),
+    ("reads", "Reads The Economist weekly", "reading_habits", "Reads the Economist weekly"),
+    ("opinion_ai", "Thinks AI is overhyped", "view_on_ai", "Thinks AI is overhyped"),
+    ("concern", "Worried about vendor lock-in", "cloud_concern", "Worried about vendor lock-in"),
+    ("phone", "iPhone 15", "mobile", "iPhone 15"),
+    ("commute", "Cycles to work", "transport", "Cycles to work"),
+    ("degree", "Studied physics at ETH", "education", "Studied physics at ETH"),
+    ("dislikes", "Hates meetings before 10", "meetings", "Hates meetings before 10"),
+    ("location", "Oslo", "city", "Lives in Oslo"),
+    ("company", "Stripe", "employer", "Works at Stripe"),
+]  # fmt: skip
+DIFFERENT_UNDER_TWO_KEYS = [
+    ("mother", "Lives in Berlin", "location", "Lives in Berlin"),
+    ("former_employer", "Works at Google", "employer", "Works at Google"),
+    ("anna_job", "Works at Google", "tom_job", "Works at Google"),
+    ("likes", "Crypto", "dislikes", "Crypto"),
+    ("school", "Kyiv Polytechnic", "employer", "Kyiv Polytechnic"),
+    ("favorite_band", "Pink Floyd", "ringtone", "Pink Floyd"),
+    ("work_laptop", "ThinkPad", "home_laptop", "ThinkPad"),
+    ("work_editor", "Uses Vim", "home_editor", "Uses Vim"),
+    ("first_name", "Alex", "nickname", "Alex"),
+    ("son", "Max", "dog", "Max"),
+    ("pets", "none", "children", "none"),
+    ("allergy", "peanuts", "favorite_snack", "peanuts"),
+    ("monday", "Gym", "friday", "Gym"),
+    ("next_trip", "Italy", "last_trip", "Italy"),
+    ("goal", "Speak Japanese", "skill", "Speak Japanese"),
+    ("wants", "Running a marathon", "achievement", "Running a marathon"),
+    ("breakfast", "Oatmeal", "dinner", "Oatmeal"),
+    ("wife_birthday", "May 3", "birthday", "May 3"),
+    ("os_work", "Linux", "os_home", "Linux"),
+    ("database_primary", "PostgreSQL", "database_analytics", "PostgreSQL"),
+    ("frontend", "TypeScript", "backend", "TypeScript"),
+    ("favorite_color", "blue", "car_color", "blue"),
+    ("drink", "coffee", "avoid", "coffee"),
+    ("citizenship", "Poland", "residence", "Poland"),
+    ("manager", "Anna", "mentor", "Anna"),
+    ("breakfast", "Drinks coffee", "dislikes", "Drinks coffee"),
+    ("brother_hobby", "Plays chess", "hobby", "Plays chess"),
+    ("previous_role", "Led the data team", "role", "Led the data team"),
+    ("height", "180", "weight", "180"),
+    ("start_time", "9 am", "standup", "9 am"),
+    ("monday_plan", "Goes to the gym", "friday_plan", "Goes to the gym"),
+    ("morning", "Drinks tea", "evening", "Drinks tea"),
+    ("team_lead", "Oksana", "reviewer", "Oksana"),
+    ("project_a", "Uses Kafka", "project_b", "Uses Kafka"),
+    ("company_stack", "Uses Kafka", "side_project_stack", "Uses Kafka"),
+    ("birthplace", "Oslo", "city", "Lives in Oslo"),
+    ("sister", "Lives in Oslo", "location", "Oslo"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value", "other_key", "other"), SAME_UNDER_TWO_KEYS)
+def test_C2_one_fact_under_two_keys(key: str, value: str, other_key: str, other: str) -> None:
+    assert relation(Statement.of(value, key), Statement.of(other, other_key)) is Relation.SAME
+
+
+@pytest.mark.parametrize(("key", "value", "other_key", "other"), DIFFERENT_UNDER_TWO_KEYS)
+def test_C2_two_facts_under_two_keys(key: str, value: str, other_key: str, other: str) -> None:
+    assert relation(Statement.of(value, key), Statement.of(other, other_key)) is not Relation.SAME
+
+
+def test_C2_a_sentence_is_the_same_as_its_entry() -> None:
+    entry = Statement.of("Presenting on database performance next week", "upcoming_presentation_db_perf")
+    assert relation(Statement.of("Presenting on DB perf next week"), entry) is Relation.SAME
+    assert relation(Statement.of("Lives in Berlin"), Statement.of("Lives in Berlin", "sister")) is not Relation.SAME

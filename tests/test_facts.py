@@ -124,11 +124,12 @@ def test_T4_another_value_is_a_conflict(call: Caller) -> None:
     assert (data["fact_id"], data["known_value"]) == (first["fact_id"], "Kyiv")
 
 
-def test_T4_P1_an_uncertain_fact_is_noted_for_today(call: Caller) -> None:
+def test_C1_an_uncertain_fact_is_recalled_and_stands_in_the_daily_note(call: Caller) -> None:
     data = _remember(call, confidence=0.6)
-    assert (data["status"], data["stored_in"]) == ("success", "daily_note")
-    assert call("recall_facts", user_id=123)["count"] == 0
-    assert "Kyiv" in call.suite.memory.daily()
+    assert (data["status"], data["uncertain"]) == ("success", True)
+    (fact,) = call("recall_facts", user_id=123)["facts"]
+    assert (fact["fact_id"], fact["confidence"], fact["uncertain"]) == (data["fact_id"], 0.6, True)
+    assert "Kyiv" in call.suite.memory.daily() and "Kyiv" not in call.suite.memory.show()
 
 
 @pytest.mark.parametrize("confidence", [0.4, 1.1, "high", -1, float("nan")])

@@ -110,9 +110,9 @@ def test_F3_facts_render_as_a_person_would_write_them(desk: Desk) -> None:
         "## User Preferences\n- Interested in: distributed systems, Rust\n- Prefers concise, technical summaries\n\n"
         "## Work Context\n- Role: Senior Backend Engineer\n\n"
         "## Personal Context\n- Learning Zig on weekends\n\n"
-        "## Reading History\n- Discussed PostgreSQL 18\n\n"
         "## Key Facts\n- Timezone: PST (UTC-8)\n"
     )
+    assert desk.memory.daily() == "# 2026-02-12\n\n## Reading Activity\n- Discussed PostgreSQL 18\n"
 
 
 def test_F3_what_a_person_wrote_stays_as_it_is(desk: Desk) -> None:

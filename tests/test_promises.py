@@ -103,7 +103,7 @@ def test_P2_a_known_key_without_a_category_means_the_fact_that_has_it(
 ) -> None:
     memory = app.user("me")
     kind = "skill" if how == "type" else None
-    memory.remember("Engineer", key="role", category="reading_history" if kind else "work_context", type=kind)
+    memory.remember("Engineer", key="role", category="personal_context" if kind else "work_context", type=kind)
     said: dict[str, Callable[[str], object]] = {
         "api": lambda value: memory.remember(value, key="role"),
         "cli": lambda value: cli(root, "remember", value, "--key", "role", "--user", "me", code=1),

@@ -6,8 +6,9 @@ Record
     agent's. There are seven kinds:
 
     Fact          a statement about the person, with a ``key`` ("role") or as a free sentence. MEMORY.md shows
-                  the facts of tier "file"; those of tier "archive" are found by search.
-    DailyEntry    one entry of a daily note; it expires.
+                  the facts of tier "file"; those of tier "archive" are found by search. An uncertain one has a
+                  day as its tier: the daily note of that day shows it until it is confirmed or expires.
+    DailyEntry    one entry of a daily note; it expires. With a key of its own, its tier is the day.
     Note          a free text an agent or a person saved, with a stable id.
     Observation   a finding, insight or lesson an agent made while working.
     Episode       a stretch of conversation worth remembering as a whole.
@@ -41,15 +42,17 @@ Outcome
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
+from recollect.ids import new_id as new_id
+from recollect.receipt import FILES_LEFT as FILES_LEFT
+from recollect.receipt import PENDING as PENDING
+from recollect.receipt import STILL_PENDING as STILL_PENDING
+from recollect.receipt import Receipt as Receipt
 from recollect.times import from_text, to_text
 
 Kind = Literal["fact", "daily", "note", "observation", "episode", "message", "scratch"]
@@ -94,22 +97,6 @@ CATEGORY_OF_TYPE: dict[str, str] = {
 USER_EDIT = "user_edit"
 """The source of everything that a person wrote into a file."""
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
-_SHIFTS = range(120, -1, -10)
-_last_stamp = 0
-_stamp_lock = threading.Lock()
-
-
-def new_id(kind: str) -> str:
-    """Return a new id such as ``fact-01jcs0m3y7q8r9t0v1w2x3y4z5``: a ULID, ascending within this process."""
-    global _last_stamp
-    with _stamp_lock:
-        # milliseconds and 20 bits of order within them, so that ids created in a burst sort
-        stamp = _last_stamp = max(_last_stamp + 1, (time.time_ns() // 1_000_000) << 20)
-    number = (stamp << 60) | int.from_bytes(os.urandom(8), "big") >> 4
-    return f"{kind}-{''.join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
@@ -152,6 +139,11 @@ class Record:
         return self.content
 
     @property
+    def entry_key(self) -> str | None:
+        """The key by which it is named, if it has one: of a fact, or of an entry of a daily note."""
+        return None
+
+    @property
     def chat(self) -> str | None:
         """The chat it belongs to, if any; `recollect.memory.chat_scope` decides who may see it."""
         chat = self.metadata.get("chat")
@@ -171,15 +163,33 @@ class Fact(Record):
     def text(self) -> str:
         return f"{self.label or self.key}: {self.content}" if self.key else self.content
 
+    @property
+    def entry_key(self) -> str | None:
+        return self.key
+
+    @property
+    def noted_on(self) -> date | None:
+        """The day whose note shows it, because it is uncertain; None if it is certain."""
+        return date.fromisoformat(self.tier) if self.tier and self.tier[0].isdigit() else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyEntry(Record):
-    """One entry of the daily note of ``day``."""
+    """One entry of the daily note of ``day``. Without a key of its own, its key is the day."""
 
     kind: ClassVar[str] = "daily"
 
     day: date
     section: str = "Extracted Insights"
+    label: str | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.label or self.key}: {self.content}" if self.entry_key else self.content
+
+    @property
+    def entry_key(self) -> str | None:
+        return self.key if self.tier else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,46 +399,6 @@ class Hits(list[Hit]):
         self.note = note
 
 
-PENDING = "pending"
-FILES_LEFT = "files left: this process keeps none, another one does"
-_ARE_LEFT = "left: another process keeps them in a folder unknown to this one. Delete the user's folder there."
-STILL_PENDING = (
-    "What was erased is out of the database, but still in its log or in an open file, because another process is using"
-    " it. It goes once that process is done: with the next write, with `recollect upkeep`, or by itself while a server"
-    " runs."
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What an erasure removed: the counts by place, and the erased ids.
-
-    ``places["pending"]``, if present, is the number of logs and files that still hold erased text; see `still_pending`.
-    """
-
-    at: datetime
-    ids: tuple[str, ...]
-    places: dict[str, int]
-    notices: tuple[str, ...] = ()
-
-    @property
-    def removed(self) -> dict[str, int]:
-        """The places without what is pending or left."""
-        return {place: number for place, number in self.places.items() if place not in (PENDING, FILES_LEFT)}
-
-    @property
-    def left(self) -> str | None:
-        """Sentences about what is not removed and what to do about it; None if everything is removed."""
-        files = self.places.get(FILES_LEFT)
-        told = f"{files:,} {'file is' if files == 1 else 'files are'} {_ARE_LEFT}" if files else None
-        return " ".join(filter(None, (told, self.still_pending))) or None
-
-    @property
-    def still_pending(self) -> str | None:
-        """Sentences about what is not removed yet and when it will be; None if everything is removed."""
-        return STILL_PENDING if self.places.get(PENDING) else None
-
-
 # Outcomes
 
 
@@ -452,7 +422,10 @@ class Written(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demoted(Outcome):
-    """Too uncertain for MEMORY.md: it was added to today's daily note instead."""
+    """Too uncertain for MEMORY.md: the daily note shows it instead.
+
+    The record is an uncertain fact, or an entry of the note if it is a mere guess or another value is known.
+    """
 
     done: ClassVar[bool] = True
     record: Record

@@ -680,9 +680,11 @@ class MemoryContract:
         memory.remember("Likes ale", durability="daily", day="2999-01-01")
         with pytest.raises(InvalidInputError, match="too long ago"):
             memory.remember("Likes gin", durability="daily", day=clock().date() - timedelta(days=900))
+        assert noted.record.kind == "fact" and noted.record.tier == str(yesterday)
         days = {entry.content: entry.day for entry in memory.read(kind="daily") if isinstance(entry, DailyEntry)}
-        assert days == {"Likes tea": yesterday, "Likes rum": yesterday, "Likes ale": date(2999, 1, 1)}
-        assert [one.content for one in memory.read(kind="daily", key=str(yesterday))] == ["Likes tea", "Likes rum"]
+        assert days == {"Likes rum": yesterday, "Likes ale": date(2999, 1, 1)}
+        assert [one.content for one in memory.read(kind="daily", key=str(yesterday))] == ["Likes rum"]
+        assert "- Likes tea\n- Likes rum\n" in memory.daily(yesterday)
         with pytest.raises(InvalidInputError):
             memory.remember("Likes tea", day="yesterday")
 

@@ -142,10 +142,10 @@ def _apply_finding(memory: Memory, finding: Finding) -> Outcome:
         if not sure:
             return Refused(reason="unsure", message="Not changed: it is not certain that this no longer holds.")
         return _forget_matching(memory, finding)
-    if not (sure and finding.durable):
-        return _store_daily(memory, finding)
     if forgotten := _find_withdrawn(memory, finding):
         return Duplicate(message="This was forgotten after it was said; it stays forgotten.", record=forgotten)
+    if not (sure and finding.durable):
+        return _store_daily(memory, finding)
     outcome = _store_finding(memory, finding)
     if finding.ends and isinstance(outcome, Written | Updated | Duplicate):
         for record in _facts_ended(memory, finding):

@@ -17,7 +17,7 @@ from recollect.agents.rules.learned import ANYTHING
 from recollect.agents.rules.sentences import HIDDEN, plain_punctuation, sentences
 from recollect.agents.rules.tables import union
 from recollect.memory.memory import Memory
-from recollect.memory.write import refusal_if_paused
+from recollect.memory.refusals import refusal_if_paused
 from recollect.records import Forgotten, Outcome, Refused, Updated, Written
 from recollect.text import clean
 

@@ -16,7 +16,7 @@ from recollect.agents.gather_interactions import in_chat_of, without_memory
 from recollect.agents.models import Model
 from recollect.agents.observe import LONGEST, observe
 from recollect.memory.memory import Memory
-from recollect.memory.write import refusal_if_paused
+from recollect.memory.refusals import refusal_if_paused
 from recollect.records import Message
 from recollect.text import fold
 

@@ -1,7 +1,8 @@
-"""A daily note: what happened on one day, appended entry by entry and never rewritten.
+"""A daily note: what happened on one day, appended entry by entry.
 
-Existing text stays in front of what is appended; only `remove_entries`, for erasure and retention, takes lines out. An
-entry is one text: unlike in MEMORY.md it is not split into a label and a value.
+Existing text stays in front of what is appended. `remove_entries` takes lines out, for erasure and retention; with
+`replace_entry` it keeps the lines of entries that have a key in step with them. An entry is one text: unlike in
+MEMORY.md it is not split into a label and a value.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from recollect.document.blocks import (
 )
 from recollect.errors import InvalidInputError
 
-__all__ = ["SECTIONS", "append_entries", "append_entry", "one_block", "parse_entries", "remove_entries"]
+__all__ = [
+    "SECTIONS",
+    "append_entries",
+    "append_entry",
+    "one_block",
+    "parse_entries",
+    "remove_entries",
+    "replace_entry",
+]
 
 SECTIONS: Final = ("Reading Activity", "Discussions", "Extracted Insights", "Explicit Memories")
 _NAMES: Final = {name.casefold() for name in SECTIONS}
@@ -90,10 +99,23 @@ def append_entries(text: str, day: date, entries: Iterable[tuple[str, str]]) -> 
     return "".join(pieces)
 
 
-def remove_entries(text: str, contents: Container[str]) -> str:
-    """Return the note without the entries that say one of `contents`, and without headings left bare."""
+def replace_entry(text: str, old: str, new: str) -> str:
+    """Return the note with another text in place of the first entry that says `old`."""
     blocks = parse_blocks(text)
-    gone = {at for at, item in _locate_entries(blocks) if item.content in contents}
+    at = next((at for at, item in _locate_entries(blocks) if item.content == old), None)
+    said = one_block(new)
+    if at is None or not said:
+        return text
+    newline = newline_of(text)
+    entry = "- " + f"{newline}  ".join(content_lines(said, "bullet"))
+    ended = newline if blocks[at].text.endswith(("\n", "\r")) else ""
+    return "".join([*(one.text for one in blocks[:at]), entry, ended, *(one.text for one in blocks[at + 1 :])])
+
+
+def remove_entries(text: str, contents: Container[str], most: int | None = None) -> str:
+    """Return the note without the entries, or the first ones, that say one of `contents`, and without bare headings."""
+    blocks = parse_blocks(text)
+    gone = set([at for at, item in _locate_entries(blocks) if item.content in contents][:most])
     top = next((at for at, block in enumerate(blocks) if block.kind == "heading"), 0)
     bare = {at for at, _ in headings(blocks, _is_section) if _is_left_bare(blocks, at, gone)}
     gone |= bare - {top}  # without the topmost, the next one might be taken for the title

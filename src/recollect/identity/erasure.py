@@ -16,8 +16,9 @@ from recollect.memory.copies import KeptCopy
 from recollect.memory.erase import erase_records, tell_of_joined, tombstones_of
 from recollect.memory.files.contract import Files
 from recollect.memory.mentions import texts_of
+from recollect.memory.refusals import ERASED
 from recollect.memory.tombstones import SEPARATED, is_persons, tombstone_hashes
-from recollect.memory.write import ERASED, Acting, Write
+from recollect.memory.write import Acting, Write
 from recollect.policy.topics import Topic
 from recollect.records import Record
 from recollect.store.contract import Query, Reader, State, Tombstone

@@ -51,11 +51,12 @@ from recollect.identity.merge import (
 )
 from recollect.memory.copies import KeptCopy
 from recollect.memory.memory import Memory
+from recollect.memory.refusals import refusal_if_paused
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.transfer import import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import Acting, refusal_if_paused
+from recollect.memory.write import Acting
 from recollect.policy.topics import Topic
 from recollect.records import new_id
 from recollect.store.identities import Link, links, one_link

@@ -16,19 +16,22 @@ from typing import Any
 from recollect.errors import NotFoundError, UndoError
 from recollect.identity.erasure import bury_copied, carried, erased_before, keys_of, own_tombstones, said_again
 from recollect.memory.copies import KeptCopy
+from recollect.memory.daily_notes import day_of
 from recollect.memory.erase import erase_records, tombstones_of
 from recollect.memory.interaction_log import erased_interactions, store_interactions
 from recollect.memory.journal import undo_target
+from recollect.memory.refusals import mask_data
 from recollect.memory.tombstones import SEPARATED, tombstone_hashes
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.transfer import StoredRecords, within_chat
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import Acting, Write, mask_data
+from recollect.memory.write import Acting, Write
 from recollect.policy.secrets import mask
 from recollect.records import (
     MODES,
     USER_EDIT,
     Conflict,
+    Demoted,
     Duplicate,
     Fact,
     Interaction,
@@ -36,6 +39,7 @@ from recollect.records import (
     Record,
     Spending,
     ToolCall,
+    Updated,
     Written,
 )
 from recollect.store.contract import Query, Reader, State, Tombstone
@@ -156,11 +160,14 @@ class Merge:
             if record.kind == "scratch" and same.content != record.content and record.updated_at > same.updated_at:
                 return self._updated(write, same, {"content": record.content}, "correction")
             return self._kept(write, same, record)
-        # a less certain one is known all the same: it must not become a daily note now
-        sure = max(record.confidence, write.config.confidence_threshold)
+        # one that MEMORY.md shows is known all the same: it must not become a daily note now
+        noted = day_of(record) is not None
+        sure = record.confidence if noted else max(record.confidence, write.config.confidence_threshold)
         with within_chat(write, record.chat):
             outcome = write.remember(replace(record, confidence=sure))
-        if isinstance(outcome, Written):
+        if isinstance(outcome, Updated):
+            return "updated"
+        if isinstance(outcome, Written | Demoted):
             if sure != record.confidence:
                 lowered = replace(outcome.record, confidence=record.confidence, updated_at=record.updated_at)
                 write.apply("update", outcome.record, lowered, reason=self._reason)

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hi
 
 from recollect.document.blocks import one_block
 from recollect.errors import InvalidInputError
+from recollect.memory.daily_notes import day_of
 from recollect.records import (
     CATEGORIES,
     FACT_TYPES,
@@ -81,7 +82,9 @@ def check_file_line(record: Record) -> Record:
 
 
 def _check_choices(record: Record) -> None:
-    choices = {"status": STATUSES, "tier": ("file", "archive", None), **_CHOICES.get(record.kind, {})}
+    day = day_of(record)
+    tiers = ("file", "archive", None, *([day.isoformat()] if day else []))
+    choices = {"status": STATUSES, "tier": tiers, **_CHOICES.get(record.kind, {})}
     for name, allowed in choices.items():
         if getattr(record, name) not in allowed:
             raise ValueError(name)

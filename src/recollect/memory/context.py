@@ -28,6 +28,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from typing import Final, NamedTuple
 
 from recollect.document.memory_md import SECTIONS, label_of
+from recollect.memory.daily_notes import day_of, records_of_day
 from recollect.memory.search import MEMORY_KINDS, QueryVector, search_records
 from recollect.memory.user_memory import UserMemory
 from recollect.policy.injection import neutral
@@ -267,12 +268,11 @@ def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: i
     for back in range(min(RECENT_DAYS, today.toordinal())):
         day = today - timedelta(days=back)
         begin = datetime.combine(day, time(), timezone.utc)
-        daily = Query(kinds=("daily",), key=day.isoformat(), alive_at=alive_at, newest_first=True, limit=most)
         until = begin + timedelta(days=1)
         episodes = Query(
             kinds=("episode",), said_from=begin, said_until=until, alive_at=alive_at, newest_first=True, limit=most
         )
-        found = [*reader.find(daily), *reader.find(episodes)]
+        found = records_of_day(reader, day, alive_at=alive_at, newest_first=True, limit=most) + reader.find(episodes)
         found.sort(key=lambda record: (record.created_at, record.id.partition("-")[2]), reverse=True)
         entries += [
             _context_line(record, record.text, day.isoformat()) for record in found if _may_fit(record.text, room)
@@ -329,20 +329,22 @@ def _describe_kind(record: Record) -> str:
         return f"conversation, {neutral(record.speaker or record.role)}"
     if record.kind == "observation":
         return record.category or record.kind
+    if record.kind == "fact" and day_of(record):
+        return "uncertain"
     return "daily note" if record.kind == "daily" else record.kind
 
 
 def _line_text(record: Record) -> str:
     """Return the text of a record's line; a fact as in MEMORY.md."""
-    if isinstance(record, Fact) and record.key:
-        return f"{record.label or label_of(record.key)}: {record.content}"
+    if isinstance(record, Fact | DailyEntry) and record.entry_key:
+        return f"{record.label or label_of(record.entry_key)}: {record.content}"
     if isinstance(record, Note) and record.title:
         return f"{record.title}: {record.content}"
     return record.text
 
 
 def _record_day(record: Record) -> date:
-    return record.day if isinstance(record, DailyEntry) else record.valid_from.date()
+    return day_of(record) or record.valid_from.date()
 
 
 def _context_line(record: Record, text: str, lead: str = "") -> _ContextLine:

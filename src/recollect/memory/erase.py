@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from recollect.counts import pluralize
+from recollect.memory.daily_notes import day_of
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
 from recollect.memory.mentions import Copy, Mentions, copied_records, find_mentions, records_mentioning
@@ -32,7 +33,7 @@ def erase_records(
     False because the caller deletes it.
     """
     ids = [record.id for record in records]
-    if any(record.kind == "daily" for record in records):
+    if any(day_of(record) for record in records):
         # a pending edit of the note would bring back what is erased below it
         files.take_over_daily(write)
         records = write.tx.find(Query(ids=ids, statuses=()))

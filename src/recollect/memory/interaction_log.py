@@ -17,8 +17,7 @@ from recollect import checks as check
 from recollect import fields
 from recollect.errors import InvalidInputError
 from recollect.memory.journal import Progress
-from recollect.memory.refusals import mask_session
-from recollect.memory.write import mask_data
+from recollect.memory.refusals import mask_data, mask_session
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import INTERACTION_KINDS, ExtractionRun, Interaction, Reported, new_id
 from recollect.store.contract import Transaction

@@ -100,8 +100,9 @@ class Memory(ReportVerbs):
     ) -> Outcome:
         """Remember a fact about the user, under a key or as a sentence.
 
-        A fact that is not durable or not certain enough goes to the daily note of ``day``, by default today's.
-        Without a category, a key that one current fact has means that fact: its category is used.
+        What is not durable goes to the daily note of ``day``, by default today's, and so does the reading history. A
+        fact that is not certain enough is shown there too, until it is confirmed by being said again. Without a
+        category, a key that one current fact has means that fact: its category is used.
         """
         fact = self._drafts.fact(
             content,
@@ -119,7 +120,7 @@ class Memory(ReportVerbs):
             tags=tags,
             metadata=metadata,
         )
-        durable = durability == "durable"
+        durable = durability == "durable" and category != "reading_history"
         return self._remember(fact, durable=durable, day=as_day(day), any_category=category is None)
 
     @verb(scope="write", batch=True)
@@ -312,7 +313,7 @@ class Memory(ReportVerbs):
             "metadata": metadata,
         }
         with self._writing() as write:
-            record = find_to_change(write.tx, ref, category, type, may_be_new=content is not None)
+            record = find_to_change(write.tx, ref, category, type, may_be_new=content is not None, alive_at=self._now)
             changes = self._drafts.changes(record, given, reason)
             outcome = write.update(record, changes, reason=reason, note=note, since=as_moment(valid_from))
         return self._told(outcome, write)
@@ -347,7 +348,7 @@ class Memory(ReportVerbs):
     ) -> Outcome:
         """Remove a record from search but keep it in the journal; `undo` brings it back."""
         with self._writing() as write:
-            record = find_record(write.tx, ref, category=category, fact_type=type)
+            record = find_record(write.tx, ref, category=category, fact_type=type, alive_at=self._now)
             outcome = write.forget(record, reason=reason, replaced_by=replaced_by)
         return self._told(outcome, write)
 

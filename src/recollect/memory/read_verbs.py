@@ -17,11 +17,12 @@ from recollect.errors import NotFoundError
 from recollect.fields import as_day, as_moment
 from recollect.memory.chat_scope import reader_in, visible_chats
 from recollect.memory.context import build_context
+from recollect.memory.daily_notes import day_of, noted_records
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.interests import Ranked, rank_items
 from recollect.memory.journal import Why, explain_record
 from recollect.memory.paging import PageCursor, Place
-from recollect.memory.references import find_record, id_of
+from recollect.memory.references import find_record, id_of, is_id
 from recollect.memory.search import MEMORY_KINDS, QueryVector, RecalledObservations, embed_query, search_records
 from recollect.memory.similar import similar_pairs
 from recollect.memory.unprocessed import Mark, Unread, find_unread
@@ -29,7 +30,6 @@ from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write
 from recollect.records import (
     CONSENTS,
-    DailyEntry,
     ExtractionRun,
     Hits,
     Interaction,
@@ -114,8 +114,8 @@ class ReadVerbs:
     @verb(scope="read")
     def get(self, ref: fields.Ref) -> Record:
         """Return one record, by id, by the key of a fact, or by the ending of an id."""
-        with self._reading() as reader:
-            return find_record(reader, ref)
+        with self._reading(notes=not is_id(ref)) as reader:
+            return find_record(reader, ref, alive_at=self._user_memory.clock())
 
     @verb(scope="read", paged=True)
     def read(
@@ -140,11 +140,13 @@ class ReadVerbs:
 
         ``since`` (inclusive) and ``until`` (exclusive) bound when something was said or began to hold.
         """
+        day = key if key and kind == "daily" and _is_day(key) else None
         query = Query(
             kinds=(kind,) if kind else (),
             categories=(category,) if category else (),
             types=(type,) if type else (),
-            key=(key if kind in ("scratch", "daily") else key_of(key)) if key else None,
+            key=None if key is None or day else key if kind == "scratch" else key_of(key),
+            day=day,
             tags=tuple(tags),
             session=session,
             source=source,
@@ -157,7 +159,7 @@ class ReadVerbs:
             limit=limit,
             offset=offset,
         )
-        with self._reading(notes=kind in (None, "daily")) as reader:
+        with self._reading(notes=kind in (None, "daily", "fact")) as reader:
             if reader.state().mode == "incognito":
                 return []
             if self._walk is None:
@@ -296,8 +298,11 @@ class ReadVerbs:
     @verb(scope="read", method="GET")
     def days(self) -> list[date]:
         """List the days that have a daily note."""
-        entries = self.read(kind="daily")
-        return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
+        with self._reading(notes=True) as reader:
+            if reader.state().mode == "incognito":
+                return []
+            noted = noted_records(reader, alive_at=self._user_memory.clock())
+        return sorted({day for record in noted if (day := day_of(record))})
 
     @verb(scope="read", paged=True)
     def history(
@@ -556,3 +561,11 @@ def _moment_and_id(place: Place | None) -> tuple[datetime, str] | None:
 
 def _check_mark(mark: Mark) -> Mark:
     return Mark(**{name: field.check("marks", getattr(mark, name)) for name, field in fields.MARK.items()})
+
+
+def _is_day(key: str) -> bool:
+    """Return True if this is the day of a note rather than a key."""
+    try:
+        return date.fromisoformat(key).isoformat() == key
+    except ValueError:
+        return False

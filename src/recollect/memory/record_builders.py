@@ -11,7 +11,8 @@ from recollect import checks as check
 from recollect.config import Config
 from recollect.document.memory_md import key_of, one_block, split_label
 from recollect.errors import InvalidInputError
-from recollect.memory.write import Acting, section_of_day
+from recollect.memory.daily_notes import category_of_section, section_of_day
+from recollect.memory.write import Acting
 from recollect.policy.retention import check_kept, daily_expiry, message_expiry
 from recollect.records import (
     CATEGORIES,
@@ -116,7 +117,8 @@ class RecordBuilders:
             key=when.isoformat(),
             expires_at=daily_expiry(when, self._config.daily_retention_days),
         )
-        return replace(entry, section=section or section_of_day(entry))
+        entry = replace(entry, section=section or section_of_day(entry))
+        return replace(entry, category=category_of_section(entry.section))
 
     def scratch(self, key: str, value: str) -> ScratchItem:
         return ScratchItem(**self._common("scratch"), content=value, key=key)

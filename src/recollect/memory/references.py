@@ -1,7 +1,9 @@
-"""Resolving references to records: by id, by the ending of an id, or by the key of a fact."""
+"""Resolving references to records: by id, by the ending of an id, or by the key of a fact or of a daily entry."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
 from difflib import get_close_matches
 
 from recollect.document.memory_md import key_of
@@ -20,10 +22,18 @@ def is_id(ref: str) -> bool:
 
 
 def find_record(
-    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
+    reader: Reader,
+    ref: str,
+    *,
+    category: str | None = None,
+    fact_type: str | None = None,
+    any_status: bool = False,
+    alive_at: datetime | None = None,
 ) -> Record:
-    """Return the record with this id, this key of a fact, or this ending of an id."""
-    found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status)
+    """Return the record with this id, this key, or this ending of an id. A key names nothing that has expired."""
+    found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status, alive_at=alive_at)
+    # a fact, or else the latest entry: a key may be that of many daily entries
+    found = [record for record in found if record.kind != "daily" or not record.entry_key] or found[-1:]
     active = [record for record in found if record.status == "active"]
     found = active or found[-1:]
     if len(found) > 1:
@@ -32,7 +42,13 @@ def find_record(
 
 
 def find_records(
-    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
+    reader: Reader,
+    ref: str,
+    *,
+    category: str | None = None,
+    fact_type: str | None = None,
+    any_status: bool = False,
+    alive_at: datetime | None = None,
 ) -> list[Record]:
     """Return all records that a reference could mean, at least one. An id finds a record of any status."""
     if is_id(ref):
@@ -46,8 +62,10 @@ def find_records(
         categories=(category,) if category else (),
         types=(fact_type,) if fact_type else (),
         statuses=() if any_status else ("active",),
+        alive_at=alive_at,
     )
     found = reader.find(by_key)
+    found += [entry for entry in reader.find(replace(by_key, kinds=("daily",))) if entry.entry_key]
     if not found and len(ref) >= 4 and not category and not fact_type:
         by_ending = (reader.get(record_id) for record_id in reader.ids_ending(ref.lower()))
         found = [record for record in by_ending if record and (any_status or record.status == "active")]
@@ -94,18 +112,24 @@ def find_message(reader: Reader, ref: str) -> Record:
 
 
 def find_to_change(
-    reader: Reader, ref: str, category: str | None, fact_type: str | None, *, may_be_new: bool
+    reader: Reader,
+    ref: str,
+    category: str | None,
+    fact_type: str | None,
+    *,
+    may_be_new: bool,
+    alive_at: datetime | None = None,
 ) -> Record:
     """Return the record to change. Category and type select among records of one key; if none match, they are new
     values. With ``may_be_new``, the error for an unknown record recommends ``remember``.
     """
     if category or fact_type:
         try:
-            return find_record(reader, ref, category=category, fact_type=fact_type)
+            return find_record(reader, ref, category=category, fact_type=fact_type, alive_at=alive_at)
         except NotFoundError:
             pass
     try:
-        record = find_record(reader, ref)
+        record = find_record(reader, ref, alive_at=alive_at)
     except NotFoundError as error:
         if not may_be_new:
             raise

@@ -1,14 +1,28 @@
-"""Refusals of texts that nobody may store: secrets and code."""
+"""The policy's refusals, and the masking of secrets in what is stored all the same."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
+from recollect.config import TURNED_OFF, Config
 from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import Refused
 
+ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
+
+
+def refusal_if_paused(mode: str, config: Config) -> Refused | None:
+    """Return the refusal of anything to be stored while memory is off, or None while it is on."""
+    if mode == "incognito":
+        return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
+    if not config.enabled:
+        return Refused(reason="paused", message=f"Not stored: {TURNED_OFF}.")
+    if mode == "paused":
+        return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
+    return None
 
 
 def refusal_of_secret(text: str) -> Refused | None:
@@ -46,3 +60,14 @@ def refusal_of_code(text: str) -> Refused | None:
 def mask_label(text: str) -> str:
     """Return a source or a reason without secrets; most are too short to hold one."""
     return mask(text) if len(text) > _SHORT_LABEL else text
+
+
+def mask_data(value: Any) -> Any:
+    """Return the same data with the secrets in its texts masked."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: mask_data(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [mask_data(item) for item in value]
+    return value

@@ -12,7 +12,7 @@ from recollect.memory.chat_scope import chat_metadata, transaction_in
 from recollect.memory.interaction_log import checked_run, parse_interaction, parse_interactions, store_interactions
 from recollect.memory.journal import Progress
 from recollect.memory.read_verbs import ReadVerbs
-from recollect.memory.write import refusal_if_paused
+from recollect.memory.refusals import refusal_if_paused
 from recollect.records import ExtractionRun, Interaction, Outcome, Spending
 from recollect.store.contract import Transaction
 from recollect.verbs import verb

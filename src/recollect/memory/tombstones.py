@@ -39,7 +39,7 @@ def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
     A single word says nothing without its key: after "pets: no" was erased, "children: no" is another statement. But an
     entry that has no key and is nothing but the erased word is the erased thing. A message is speech, not an entry.
     """
-    key = record.key if record.kind == "fact" else None
+    key = record.entry_key
     hashes = [_hash(record.content, key, secret)]
     if len(folded_words(record.content)) > 1:
         hashes += [_hash(record.content, None, secret)] if key else []
@@ -50,8 +50,10 @@ def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
 def burial_hashes(record: Record, secret: bytes) -> list[str]:
     """Return the hashes to keep of a record that is erased: `tombstone_hashes` finds them again."""
     hashes = tombstone_hashes(record, secret)
-    if record.kind == "fact" and record.key and len(hashes) == 1:
+    if record.entry_key and len(hashes) == 1:
         hashes.append(_hash(record.content, None, secret, _LONE_WORD))
+    if record.entry_key and record.tier not in ("file", "archive"):
+        hashes.append(_hash(record.text, None, secret))  # its line in a daily note
     return hashes
 
 

@@ -30,8 +30,9 @@ from recollect.memory.files.contract import NoFiles
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.output import open_output
+from recollect.memory.refusals import ERASED, refusal_if_paused
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
+from recollect.memory.write import Acting, Write
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -547,7 +548,7 @@ class StoredRecords:
         chat = record.chat if self.in_chats else None
         if record.kind == "scratch":
             return chat, record.key
-        return chat, record.content, record.valid_from if record.kind == "message" else None
+        return chat, record.content, record.valid_from if record.kind == "message" else record.tier
 
     def _at(self, place: tuple[str, str | None]) -> dict[Hashable, Record]:
         if place not in self._said:

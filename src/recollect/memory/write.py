@@ -8,19 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from recollect.config import TURNED_OFF, Config
+from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.acting import Acting as Acting
+from recollect.memory.acting import DoneAlreadyError as DoneAlreadyError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
+from recollect.memory.daily_notes import records_of_day
+from recollect.memory.gate import LEAST, Gate
 from recollect.memory.mentions import Copy
-from recollect.memory.refusals import mask_label, refusal_of_code, refusal_of_secret, refusal_of_secret_name
+from recollect.memory.refusals import (
+    ERASED,
+    mask_data,
+    mask_label,
+    refusal_if_paused,
+    refusal_of_code,
+    refusal_of_secret,
+    refusal_of_secret_name,
+)
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
-from recollect.policy.duplicates.comparison import Relation, Statement, relation
-from recollect.policy.retention import check_kept, daily_expiry
+from recollect.policy.duplicates.comparison import Relation, Statement, relation, rewords
+from recollect.policy.retention import check_kept, may_be_pruned
 from recollect.policy.secrets import mask
 from recollect.policy.topics import Topic
 from recollect.records import (
@@ -28,7 +40,6 @@ from recollect.records import (
     STILL_PENDING,
     USER_EDIT,
     Conflict,
-    DailyEntry,
     Demoted,
     Duplicate,
     Fact,
@@ -44,43 +55,9 @@ from recollect.records import (
 )
 from recollect.store.contract import Query, Tombstone, Transaction
 
-ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _PROSE = frozenset({"fact", "daily", "note", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acting:
-    """The actor of a change, with its session, run and tool call."""
-
-    actor: str = "person"
-    agent: str | None = None
-    session: str | None = None
-    chat: str | None = None
-    """The chat it is done in, which limits what is read and written, see `recollect.memory.chat_scope`."""
-    run: str | None = None
-    call: str | None = None
-    trusted: bool = True
-    may_be_done: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
-    """Returns True if another process may have made the same call meanwhile; it is then not repeated."""
-
-    @property
-    def is_person(self) -> bool:
-        """True for the person themselves, not an agent in their name."""
-        return self.actor == "person" and self.agent is None
-
-    @property
-    def edits_as(self) -> str:
-        """The source of what this actor writes into a file. Only the person's own is a `USER_EDIT`."""
-        if self.is_person:
-            return USER_EDIT
-        name = self.agent if self.actor == "person" else self.actor
-        return f"tool:{(name or '').removeprefix('tool:')}"
-
-
-class DoneAlreadyError(Exception):
-    """Another process has made this call; nothing was done here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +67,11 @@ class Change:
     before: Record | None
     after: Record | None
     written: bool = False
+
+    @property
+    def record_id(self) -> str:
+        record = self.after or self.before
+        return record.id if record else ""
 
 
 class Write:
@@ -104,6 +86,7 @@ class Write:
         self.config = config
         self.now = now
         self.acting = acting
+        self.gate = Gate(config, now)
         self.state = tx.state()
         self.last_seq = self.state.seq
         self.changes: list[Change] = []
@@ -133,7 +116,7 @@ class Write:
     def remember(
         self, record: Record, *, durable: bool = True, day: date | None = None, any_category: bool = False
     ) -> Outcome:
-        """Store a new record if the policy allows it. A fact that is not durable goes to a daily note.
+        """Store a new record if the policy allows it. What is not durable or not certain goes to a daily note.
 
         With ``any_category``, nobody chose the category of a fact: it is that of the one current fact with its key.
         """
@@ -142,16 +125,22 @@ class Write:
             record = self._in_known_category(record)
         if refused := self.refusal(record):
             return refused
+        certain = not isinstance(record, Fact) or self.gate.passes(record)
         if isinstance(record, Fact):
-            if not durable or record.confidence < self.config.confidence_threshold:
-                return self._to_daily_note(record, demoted=durable, day=day)
+            if not durable:
+                return self._note(record, demoted=False, day=day, any_category=any_category)
             if known := self.same_key(record):
-                return self._known_key(record, known)
+                return self._known_key(record, known, day)
+            if certain and (captured := self._just_captured(record)):
+                return self._named(record, captured)
         similar: list[Record] = []
         if record.kind in COMPARED:
             same, similar = self._compare(record)
             if same is not None:
-                return Duplicate(message=f"Already known: {same.text}", record=same)
+                return self._said_again(record, same)
+        if not certain:
+            assert isinstance(record, Fact)
+            return self._note(record, demoted=True, day=day, any_category=any_category)
         written = self.apply("remember", None, record)
         message = f"Remembered: {written.text}"
         if similar:
@@ -168,17 +157,23 @@ class Write:
         since: datetime | None = None,
     ) -> Outcome:
         """Store a new version of a record. A correction was always true; an update holds from ``since`` or now."""
-        if record.kind == "daily" and changes.get("content", record.content) != record.content:
+        if record.kind == "daily" and not record.entry_key and changes.get("content", record.content) != record.content:
             raise InvalidInputError("content", "of a daily note cannot be changed; jot a new entry, or erase this one")
         changed = self._clean(replace(record, **changes))
         if refused := self.refusal(changed, known=[record], inherits="source" not in changes):
             return refused
         if note and not is_persons(changed) and self._repeats_erased(note, anyone=True):
             note = None
-        confident = not isinstance(record, Fact) or "confidence" not in changes or "content" not in changes
-        if not confident and changed.confidence < self.config.confidence_threshold:
-            assert isinstance(changed, Fact)
-            return self._to_daily_note(replace(changed, id=new_id("fact")), demoted=True)
+        if isinstance(record, Fact) and isinstance(changed, Fact) and "confidence" in changes:
+            if record.noted_on is None and not self.gate.passes(changed):
+                if changed.content != record.content:  # what is certain stays
+                    return self._note(replace(changed, id=new_id("fact")), demoted=True, is_entry=True)
+                if may_be_pruned(record):
+                    changed = self.gate.uncertain(changed, self.now.date())
+            elif record.noted_on is not None and self.gate.passes(changed):
+                changed = self.gate.passed(changed)
+        elif isinstance(record, Fact) and isinstance(changed, Fact) and record.noted_on is not None:
+            changed = replace(changed, section=record.section)
         if changed == record:
             return Duplicate(message=f"Already so: {record.text}", record=record)
         if changed.key != record.key and isinstance(changed, Fact):
@@ -481,32 +476,27 @@ class Write:
         # working memory may have the same value again
         return [one for one in found if record.kind != "scratch" or not one.record_id.startswith("scratch-")]
 
-    def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
-        today, kept = self.now.date(), self.config.daily_retention_days
-        day = check_kept(day or today, self.now, kept)
-        when = "today" if day == today else day.isoformat()
-        entry = DailyEntry(
-            id=new_id("daily"),
-            content=fact.text,
-            day=day,
-            key=day.isoformat(),
-            section=section_of_day(fact),
-            created_at=self.now,
-            updated_at=self.now,
-            valid_from=fact.valid_from,
-            session=fact.session,
-            source=fact.source,
-            confidence=fact.confidence,
-            expires_at=fact.expires_at or daily_expiry(day, kept),
-            excerpt=fact.excerpt,
-            messages=fact.messages,
-            agent=fact.agent,
-            trusted=fact.trusted,
-            importance=fact.importance,
-            tags=fact.tags,
-            metadata=fact.metadata,
-        )
-        written = self.apply("remember", None, entry)
+    def _note(
+        self,
+        fact: Fact,
+        *,
+        demoted: bool,
+        day: date | None = None,
+        any_category: bool = False,
+        is_entry: bool = False,
+    ) -> Outcome:
+        """Add a fact to a daily note: as an uncertain fact, or as an entry if it is short-lived or a mere guess."""
+        kept = self.config.daily_retention_days
+        day = self.gate.day_for(fact) if day is None else check_kept(day, self.now, kept)
+        when = "today" if day == self.now.date() else day.isoformat()
+        noted: Record
+        if demoted and not is_entry and (fact.confidence >= LEAST or fact.noted_on is not None):
+            noted = self.gate.uncertain(fact, day)
+        else:
+            noted = self.gate.entry(replace(fact, category=None) if any_category and not fact.type else fact, day)
+            if same := self._noted_already(noted, day):
+                return Duplicate(message=f"Already noted for {when}: {same.text}", record=same)
+        written = self.apply("remember", None, noted)
         if not demoted:
             return Written(message=f"Noted for {when}: {written.text}", record=written)
         threshold = self.config.confidence_threshold
@@ -514,6 +504,13 @@ class Write:
             message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for {when} only: {written.text}",
             record=written,
         )
+
+    def _noted_already(self, entry: Record, day: date) -> Record | None:
+        """Return what says the same as an entry: in the note of that day, or among the facts."""
+        said = statement_of(entry)
+        known = [(record, statement_of(record)) for record in records_of_day(self.tx, day, alive_at=self.now)]
+        known += self.likely(said, "fact")
+        return next((record for record, theirs in known if relation(said, theirs) is Relation.SAME), None)
 
     def _in_known_category(self, fact: Fact) -> Fact:
         """Return the fact in the category of the only current one that has its key, and its type if it names one."""
@@ -536,10 +533,43 @@ class Write:
             query = replace(query, after=(found[-1].created_at, found[-1].id), limit=_MANY)
         return None
 
-    def _known_key(self, fact: Fact, known: Fact) -> Outcome:
+    def _known_key(self, fact: Fact, known: Fact, day: date | None) -> Outcome:
         if relation(statement_of(fact), statement_of(known)) is Relation.SAME:
-            return Duplicate(message=f"Already known: {known.text}", record=known)
-        return Conflict(message=_conflict_message(known), record=known)
+            return self._said_again(fact, known)
+        if not self.gate.passes(fact):
+            return self._note(fact, demoted=True, day=day, is_entry=True)
+        if known.noted_on is None or (known.trusted and not fact.trusted):
+            return Conflict(message=_conflict_message(known), record=known)
+        certain = self.apply("update", known, self.gate.replaced(known, fact), reason="said with certainty")
+        return Updated(message=f"Remembered: {certain.text}", record=certain, previous=known)
+
+    def _said_again(self, record: Record, known: Record) -> Outcome:
+        """Return what became of something that is known: nothing, unless it was uncertain."""
+        if isinstance(known, Fact) and known.noted_on is not None and isinstance(record, Fact):
+            confirmed = self.gate.confirmed(known, record)
+            if confirmed != known:
+                changed = self.apply("update", known, confirmed, reason="said again")
+                return Updated(message=f"Confirmed: {changed.text}", record=changed, previous=known)
+        return Duplicate(message=f"Already known: {known.text}", record=known)
+
+    def _just_captured(self, fact: Fact) -> Fact | None:
+        """Return what was captured as a sentence from the message that a tool now stores under a key."""
+        if fact.key is None or fact.session is None or not self.acting.actor.startswith("tool:"):
+            return None
+        of_talk = Query(session=fact.session, newest_first=True, limit=_FEW)
+        last = self.tx.find(replace(of_talk, kinds=("message",), limit=1))
+        for known in self.tx.find(replace(of_talk, kinds=("fact",), alive_at=self.now)) if last else ():
+            captured = isinstance(known, Fact) and known.key is None and last[0].id in known.messages
+            if captured and known.trusted <= fact.trusted and rewords(statement_of(fact), statement_of(known)):
+                assert isinstance(known, Fact)
+                return known
+        return None
+
+    def _named(self, fact: Fact, captured: Fact) -> Outcome:
+        """Put what was captured under the key, and into the words, of a tool that stores the same."""
+        taken = {name: getattr(fact, name) for name in ("key", "label", "category", "type", "content")}
+        named = self.apply("update", captured, replace(captured, **taken, section=None), reason="named by a tool")
+        return Updated(message=f"Remembered: {named.text}", record=named, previous=captured)
 
     def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
         statement = statement_of(record)
@@ -548,34 +578,13 @@ class Write:
             if known.expires_at is not None and known.expires_at <= self.now:
                 continue
             found = relation(statement, theirs)
-            if found is Relation.SAME:
+            # the key of a relationship is the other person
+            others = known.key != record.key and "relationship" in (known.type, record.type)
+            if found is Relation.SAME and not others:
                 return known, []
-            if found is Relation.NEAR:
+            if found is not Relation.DIFFERENT:
                 similar.append(known)
         return None, similar
-
-
-def refusal_if_paused(mode: str, config: Config) -> Refused | None:
-    """Return the refusal of anything to be stored while memory is off, or None while it is on."""
-    if mode == "incognito":
-        return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-    if not config.enabled:
-        return Refused(reason="paused", message=f"Not stored: {TURNED_OFF}.")
-    if mode == "paused":
-        return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
-    return None
-
-
-def section_of_day(fact: Record) -> str:
-    """Return the section of a daily note for a record, by its source."""
-    origin = fact.source.partition(":")[0]
-    if fact.category == "reading_history" or origin == "reaction":
-        return "Reading Activity"
-    if origin == "discussion":
-        return "Discussions"
-    if origin in ("explicit", "explicit_mention", USER_EDIT):
-        return "Explicit Memories"
-    return "Extracted Insights"
 
 
 def _conflict_message(known: Fact) -> str:
@@ -584,14 +593,3 @@ def _conflict_message(known: Fact) -> str:
 
 def _side_text(record: Record) -> str:
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
-
-
-def mask_data(value: Any) -> Any:
-    """Return the same data with the secrets in its texts masked."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, dict):
-        return {key: mask_data(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [mask_data(item) for item in value]
-    return value

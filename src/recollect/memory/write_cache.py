@@ -36,7 +36,7 @@ def _statement(content: str, key: str | None) -> Statement:
 
 def statement_of(record: Record) -> Statement:
     """Return a record for comparison. It is cached, because a new one is looked up first and marked later."""
-    return _statement(record.content, record.key if record.kind == "fact" else None)
+    return _statement(record.content, record.entry_key)
 
 
 def marks_of(record: Record) -> Sequence[str]:

@@ -32,6 +32,8 @@ class Query:
     types: Sequence[str] = ()
     statuses: Sequence[str] = ("active",)
     tier: str | None = None
+    day: str | None = None
+    """Only what belongs to the daily note of this day."""
     source: str | None = None
     """The source itself, or its part before a colon: "discussion" finds "discussion:42"."""
     session: str | None = None

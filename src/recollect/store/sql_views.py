@@ -225,6 +225,7 @@ class SqlReader:
             found[self.TAG + " " * number] = tag  # each a condition of its own
         for column in ("key", "tier", "session"):
             found[f"{column} = ?"] = getattr(query, column)
+        found["(key = ? OR tier = ?)"] = None if query.day is None else (query.day, query.day)
         found["seq > ?"] = query.changed_after
         moments = {
             "valid_from >= ?": query.said_from,

@@ -292,7 +292,9 @@ def _insert(db: sqlite3.Connection, table: TableSchema, rows: Iterable[tuple[Val
 
 def _doubt_files(db: sqlite3.Connection, found: dict[str, SalvagedRows], history: _History, last: int) -> None:
     """Have the files read again, as possibly older or newer ones: then a missing line is not a deletion."""
-    days = {record.key for record in history.latest.values() if record.kind == "daily" and record.status == "active"}
+    active = [record for record in history.latest.values() if record.status == "active"]
+    days = {record.tier or record.key for record in active if record.kind == "daily"}
+    days |= {record.tier for record in active if record.kind == "fact"} - {"file", "archive", None}
     names: set[Any] = {"MEMORY.md", *(f"memory/{day}.md" for day in days)}
     names |= {row[0] for row in found["files"].rows.values()}
     for name in sorted(names):

@@ -453,6 +453,7 @@ _INTERACTIONS = _WHEN | {
 _RUNS: dict[str, _Test] = {"since": lambda run, day: run.day >= day, "kind": _equal("kind")}
 _RECORDS: dict[str, _Test] = {
     **{name: _equal(name) for name in ("key", "tier", "session")},
+    "day": lambda record, day: day in (record.key, record.tier),
     "statuses": _any("status"),
     "kinds": _any("kind"),
     "categories": _any("category"),

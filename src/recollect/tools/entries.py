@@ -7,16 +7,29 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from recollect.document.memory_md import key_of
 from recollect.errors import NotFoundError
 from recollect.memory.references import looks_like_id
 from recollect.policy.injection import neutral
 from recollect.records import Conflict, Demoted, Duplicate, Hit, Outcome, Record, Refused, Updated, Written
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Scope, ToolAnswer, outcome_of, tool
+from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, tool
 
 Category = Literal["preference", "work_context", "personal_context", "reading_history"]
 _LONG = 500
 _FIELDS = {"content": "value", "ref": "key"}
+_SIGNS: dict[Category, frozenset[str]] = {
+    "reading_history": frozenset("read reads reading article articles post posts discussed saved".split()),
+    "preference": frozenset(
+        "prefer prefers preference preferences preferred interest interests interested like likes dislike dislikes"
+        " favorite favourite topic topics style format digest summary summaries communication tone length".split()
+    ),
+    "work_context": frozenset(
+        "role job work title position occupation profession career company employer team manager project projects"
+        " stack tech technology tools database framework office colleague client customer professional".split()
+    ),
+}
+"""Words in the keys of each category; others are personal."""
 
 
 @tool("entries", does="remember", timeout=10, json=False, fields=_FIELDS)
@@ -32,15 +45,18 @@ def write_memory(
     category: Annotated[Category, Arg(says="Memory category")],
     durability: Annotated[
         Literal["durable", "daily"],
-        Arg(says="durable = MEMORY.md (persists indefinitely), daily = memory/YYYY-MM-DD.md (auto-expires in 90 days)"),
-    ],
+        Arg(
+            required=True,
+            says="durable = MEMORY.md (persists indefinitely), daily = memory/YYYY-MM-DD.md (auto-expires in 90 days)",
+        ),
+    ] = "durable",
     source: Annotated[
-        str | None,
+        str,
         Arg(
             aside=True,
             says="Where this memory came from (e.g., 'discussion:uuid', 'explicit_mention', 'batch_extraction')",
         ),
-    ] = None,
+    ] = "",
     confidence: Annotated[
         float, Arg(low=0, high=1, says="Confidence score (0-1). Only writes to MEMORY.md if >= 0.7")
     ] = 1.0,
@@ -54,22 +70,22 @@ def write_memory(
         confidence=confidence,
         source=source or f"tool:{scope.tool}",
     )
-    return ToolAnswer(_describe_write(outcome, key, category, confidence), outcome_of(outcome), _status(outcome))
+    threshold = scope.memory.config.confidence_threshold
+    return ToolAnswer(_describe_write(outcome, key, category, threshold), outcome_of(outcome), _status(outcome))
 
 
-def _describe_write(outcome: Outcome, key: str, category: str, confidence: float) -> str:
+def _describe_write(outcome: Outcome, key: str, category: str, threshold: float) -> str:
     match outcome:
-        case Written(similar=similar):
-            told = f"✓ Memory written: {category}/{neutral(key)} (confidence: {confidence:.1%})"
+        case Written(record=record, similar=similar):
+            told = f"✓ Memory written: {category}/{neutral(key)} (confidence: {record.confidence:.1%})"
             return told + (f"\nSimilar entries, perhaps the same:\n{_list_records(similar)}" if similar else "")
-        case Demoted():
-            return (
-                f"Entry '{neutral(key)}' confidence {confidence:.1%} is below the threshold."
-                " Written to today's daily notes instead."
-            )
-        case Duplicate(record=record):
-            return f"Already known, nothing written:\n{_list_records([record])}"
-        case Conflict(record=record):
+        case Updated(record=record) if record.confidence >= threshold:
+            name = f"{record.category}/{neutral(entry_reference(record))}"
+            return f"✓ Memory written: {name} (confidence: {record.confidence:.1%})"
+        case Demoted(record=record) | Updated(record=record):
+            told = f"Entry '{neutral(entry_reference(record))}' confidence {record.confidence:.1%}"
+            return f"{told} below {threshold:g} threshold. Written to daily notes instead."
+        case Duplicate(record=record) | Conflict(record=record):
             return f"Similar entries found. Consider using update_memory() instead:\n{_list_records([record])}"
     return outcome.message
 
@@ -83,11 +99,16 @@ def read_memory(
     ] = 20,
 ) -> ToolAnswer:
     """Read all memory entries in a specific category to understand user context."""
-    facts = scope.memory.read(kind="fact", category=category, newest_first=True, limit=limit + 1)
-    if not facts:
+    entries = [
+        entry
+        for kind in ("fact", "daily")
+        for entry in scope.memory.read(kind=kind, category=category, newest_first=True, limit=limit + 1)
+    ]
+    if not entries:
         return ToolAnswer(f"No memories in {category}", "empty")
-    shown = "\n".join(f"- {_name_record(fact)}" for fact in facts[:limit][::-1])
-    more = f"\n(and more: only the latest {limit} are shown)" if len(facts) > limit else ""
+    entries.sort(key=lambda entry: (entry.created_at, entry.seq))
+    shown = "".join(f"- {_name_record(entry)}\n" for entry in entries[-limit:])
+    more = f"(and more: only the latest {limit} are shown)\n" if len(entries) > limit else ""
     return ToolAnswer(f"\n**{category.replace('_', ' ').title()}:**\n{shown}{more}", "found")
 
 
@@ -140,14 +161,14 @@ def update_memory(
         except NotFoundError:
             if looks_like_id(key):
                 raise
-            outcome = memory.remember(value, key=key, category=category, source=source)
+            outcome = memory.remember(value, key=key, category=category or _likely_category(key), source=source)
     match outcome:
-        case Updated(previous=previous):
-            told = f"✓ Memory updated: {neutral(key)} (was: {neutral(previous.content)})"
+        case Updated():
+            told = f"✓ Memory updated: {neutral(key)}"
         case Written():
             told = f"✓ Memory written: {neutral(key)} (there was no such entry)"
-        case Duplicate():
-            told = f"Memory {neutral(key)} already says so; nothing changed."
+        case Duplicate(record=record):
+            told = f"Memory {neutral(entry_reference(record))} already says so; nothing changed."
         case _:
             told = outcome.message
     return ToolAnswer(told, outcome_of(outcome), _status(outcome))
@@ -160,7 +181,10 @@ def delete_memory(
 ) -> ToolAnswer:
     """Delete a memory entry (e.g., user says they forgot something or want to remove a belief)."""
     try:
-        outcome = scope.memory.forget(key, reason="deleted by a tool")
+        with scope.memory.batch() as memory:
+            outcome = memory.forget(key, reason="deleted by a tool")
+            for entry in memory.read(kind="daily", key=key) if record_of(outcome).entry_key else ():
+                memory.forget(entry.id, reason="deleted by a tool")
     except NotFoundError:
         return ToolAnswer(
             f"there is no memory {neutral(key)!r}; search_memory finds the right key", "not found", "error"
@@ -194,4 +218,10 @@ def _name_record(record: Record) -> str:
 
 def entry_reference(record: Record) -> str:
     """Return the name of an entry in this suite."""
-    return record.key if record.key and record.kind == "fact" else record.id
+    return record.entry_key or record.id
+
+
+def _likely_category(key: str) -> Category:
+    """Return the category for a key that nobody has given one, by its words."""
+    words = set(key_of(key).split("_"))
+    return next((category for category, signs in _SIGNS.items() if words & signs), "personal_context")

@@ -24,6 +24,7 @@ from recollect.records import (
     Outcome,
     Record,
     Refused,
+    Updated,
     new_id,
 )
 from recollect.tools.earlier_facts import facts_at, held_fields, with_earlier_facts
@@ -80,6 +81,8 @@ def remember_answer(scope: Scope, outcome: Outcome, what: str) -> ToolAnswer:
         case Duplicate():
             told = {"status": "skipped", "reason": "duplicate", "message": "This fact is already known"}
             told |= {"fact_id": number_of(scope.memory, record)}
+            if record.entry_key:
+                told["key"] = record.entry_key
         case Conflict():
             told = {
                 "status": "skipped",
@@ -88,21 +91,30 @@ def remember_answer(scope: Scope, outcome: Outcome, what: str) -> ToolAnswer:
                 "known_value": memory_text(record.content),
                 "message": "Another value is known under this key. Use update_fact if it has changed.",
             }
-        case Demoted():
-            told = {
-                "status": "success",
-                "stored_in": "daily_note",
-                "message": f"Not certain enough for a fact, noted for today: {what}",
-            }
+        case Demoted() if record.kind != "fact":
+            told = _not_certain_enough(scope, record)
         case _:
             told = {
                 "status": "success",
                 "fact_id": number_of(scope.memory, record),
-                "message": f"Remembered: {what}",
+                "message": f"{'Confirmed' if isinstance(outcome, Updated) else 'Remembered'}: {what}",
             }
+            if _is_uncertain(record):
+                told |= {"uncertain": True, "confidence": record.confidence}
             if similar := getattr(outcome, "similar", ()):
                 told["similar"] = [fact_data(fact, scope.memory) for fact in similar[:3]]
     return ToolAnswer(told, outcome_of(outcome))
+
+
+def _not_certain_enough(scope: Scope, noted: Record) -> dict[str, Any]:
+    """Return the answer to a value less certain than the known one: the daily note has it, and no fact changed."""
+    told: dict[str, Any] = {"status": "skipped", "reason": "uncertain", "stored_in": "daily_note"}
+    if known := scope.memory.read(kind="fact", key=noted.entry_key, limit=1):
+        told |= {"fact_id": number_of(scope.memory, known[0]), "known_value": memory_text(known[0].content)}
+    return told | {
+        "message": f"Not certain enough to change {memory_text(noted.entry_key or 'it')}, noted for today instead."
+        " Use update_fact with a higher confidence if it has changed."
+    }
 
 
 @tool("facts", does="recall", timeout=15)
@@ -171,15 +183,10 @@ def update_fact(
     )
     if isinstance(outcome, Refused):
         return refusal_answer(outcome)
-    if isinstance(outcome, Demoted):
-        told: dict[str, Any] = {
-            "status": "success",
-            "stored_in": "daily_note",
-            "message": f"Not certain enough to change {memory_text(fact_key)}, noted for today",
-        }
-        return ToolAnswer(told, outcome_of(outcome))
     record = record_of(outcome)
-    told = {"status": "success", "fact": fact_data(record, scope.memory)}
+    if record.kind == "daily":
+        return ToolAnswer(_not_certain_enough(scope, record), outcome_of(outcome))
+    told: dict[str, Any] = {"status": "success", "fact": fact_data(record, scope.memory)}
     told |= {
         "fact_id": told["fact"]["fact_id"],
         "message": f"Updated: {memory_text(fact_key)} = {memory_text(record.content)}",
@@ -444,7 +451,13 @@ def _fact_fields(record: Record, number: int) -> dict[str, Any]:
         "confidence": record.confidence,
         "created_at": created_text(record),
     }
+    if _is_uncertain(record):
+        shown["uncertain"] = True
     return mark_untrusted(record, shown)
+
+
+def _is_uncertain(record: Record) -> bool:
+    return isinstance(record, Fact) and record.noted_on is not None
 
 
 def _episode_fields(record: Record, number: int) -> dict[str, Any]:

@@ -471,7 +471,7 @@ class _MemoryTree:
     def _days(memory: Memory) -> dict[str, int]:
         """Return the daily notes with their sizes, including those whose entries are all forgotten."""
         entries = memory.read(kind="daily", status="all")
-        days = {entry.day for entry in entries if isinstance(entry, DailyEntry)}
+        days = {entry.day for entry in entries if isinstance(entry, DailyEntry)} | set(memory.days())
         sizes = {f"memory/{day}.md": len(memory.daily(day).encode()) for day in days}
         return {name: size for name, size in sizes.items() if size}
 

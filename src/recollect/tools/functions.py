@@ -23,11 +23,12 @@ def function_of(suite: Suite, tool: Tool) -> Callable[..., str]:
     def function(*args: Any, **kwargs: Any) -> str:
         named = dict(zip(signature.parameters, args, strict=False))
         certain = len(named) == len(args) and not named.keys() & kwargs.keys()
-        return suite.call(tool.name, named | kwargs if certain else args).text
+        return suite.call(tool.name, defaults | named | kwargs if certain else args).text
 
     hints = {name: _plain_type(hint) for name, hint in get_type_hints(tool.run).items()}
     # required parameters first, as a signature requires
     ordered = sorted(shown, key=lambda parameter: not parameter.required)
+    defaults = {parameter.name: parameter.default for parameter in shown if parameter.arg.required}
     signature = inspect.Signature(
         [
             takes[parameter.name].replace(

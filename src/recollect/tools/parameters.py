@@ -61,6 +61,8 @@ class Arg:
     """Other names that models use for it: those in the prompts of the suite."""
     user: bool = False
     """True if it names the user. The connection decides who that is; the model can only agree."""
+    required: bool = False
+    """True if a model must give it, although it has a default for those who call the function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +157,8 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
         if get_origin(kind) is Annotated:
             kind, *said = get_args(kind)
             arg = next(note for note in said if isinstance(note, Arg))
-        required = signature.default is inspect.Parameter.empty
-        found.append(_parameter(name, kind, arg, required, None if required else signature.default))
+        optional = signature.default is not inspect.Parameter.empty
+        found.append(_parameter(name, kind, arg, arg.required or not optional, signature.default if optional else None))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from recollect.memory.chat_scope import CONSENT
+from recollect.memory.daily_notes import day_of
 from recollect.records import Fact, Record
 from recollect.tools.facts import UserId, fact_data, recall_answer, remember_answer
 from recollect.tools.formatting import created_text, mark_untrusted, memory_text
@@ -45,7 +46,7 @@ def generate_profile_summary(
     max_words: Annotated[int, Arg(low=20, high=1000, at_most=1000, says="Maximum length in words (default 200)")] = 200,
 ) -> ToolAnswer:
     """Summarize what is known about a user in a few sentences, the most certain and important first."""
-    facts = scope.memory.read(kind="fact")
+    facts = [fact for fact in scope.memory.read(kind="fact") if day_of(fact) is None]  # without the uncertain ones
     summary, told = _summary(facts, max_words)
     content = {"status": "success", "summary": summary, "facts": len(facts), "told": told}
     return ToolAnswer(content, "found" if facts else "empty")

@@ -12,10 +12,12 @@ from typing import Protocol
 
 from recollect.document.blocks import encode_file
 from recollect.document.memory_md import template
-from recollect.memory.files.pages import DayPage, MemoryPage, Page
-from recollect.memory.write import Write
+from recollect.memory.daily_notes import day_of, noted_records, records_of_day
+from recollect.memory.files.day_page import DayPage
+from recollect.memory.files.pages import MemoryPage, Page
+from recollect.memory.write import Change, Write
 from recollect.policy.topics import Topic
-from recollect.records import FILES_LEFT, DailyEntry, Record
+from recollect.records import FILES_LEFT, Fact, Record
 from recollect.store.contract import Query, Reader, Transaction
 
 MEMORY = "MEMORY.md"
@@ -166,13 +168,12 @@ class NoFiles:
 
     def daily_text(self, reader: Reader, day: date) -> str:
         page = DayPage(day, "")
-        for entry in reader.find(Query(kinds=("daily",), key=day.isoformat())):
+        for entry in records_of_day(reader, day):
             page.put(None, entry)
         return page.render()
 
     def contents(self, reader: Reader) -> dict[str, bytes]:
-        entries = reader.find(Query(kinds=("daily",)))
-        days = sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
+        days = sorted({day for record in noted_records(reader) if (day := day_of(record))})
         notes = {daily_name(day): encode_file(self.daily_text(reader, day)) for day in days}
         return {MEMORY: encode_file(self.text(reader))} | notes
 
@@ -189,6 +190,27 @@ class NoFiles:
 def page_of(name: str, text: str) -> Page:
     """Return the file of this name as a page, a new one if there is no text."""
     return MemoryPage.parse(text or template()) if name == MEMORY else DayPage(day_of_file(name), text)
+
+
+def files_to_change(change: Change) -> list[str]:
+    """Return the files that a change concerns; a change that comes from a file is already in that one."""
+    shown = {file_of(record) for record in (change.before, change.after) if record is not None}
+    if change.written:
+        shown.discard(file_of(change.after or change.before))
+    return sorted(filter(None, shown))
+
+
+def file_of(record: Record | None) -> str | None:
+    """Return the file that shows a record, or would if it were active; None if none does."""
+    day = day_of(record)
+    return daily_name(day) if day else MEMORY if isinstance(record, Fact) else None
+
+
+def records_of_file(reader: Reader, name: str) -> list[Record]:
+    """Return the records that a file should show."""
+    if name == MEMORY:
+        return reader.find(Query(kinds=("fact",), tier="file"))
+    return records_of_day(reader, day_of_file(name))
 
 
 def daily_name(day: date) -> str:

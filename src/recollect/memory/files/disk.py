@@ -25,16 +25,16 @@ from pathlib import Path
 
 from recollect.document.blocks import MAX_BYTES, decode_file, encode_file
 from recollect.errors import DocumentError, storage_error
-from recollect.memory.files import file_system, placement
-from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of_file, is_daily, lines_place, page_of
+from recollect.memory.files import contract, file_system, placement
+from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, files_to_change, is_daily, page_of
 from recollect.memory.files.file_system import Content, fingerprint_of
 from recollect.memory.files.pages import MemoryPage, Page
 from recollect.memory.files.placement import BEHIND, OnDisk, Place, Sheet, place_at, read_aside, shown_hash, versions_of
 from recollect.memory.files.versions import NO_FILE, Version, versions_to_keep
 from recollect.memory.write import Write
 from recollect.policy.topics import Topic
-from recollect.records import DailyEntry, Fact, Record
-from recollect.store.contract import FileState, Query, Reader, Transaction
+from recollect.records import Record
+from recollect.store.contract import FileState, Reader, Transaction
 
 _RACY_SECONDS, _CALM_SECONDS = 0.1, 2.0
 _EMPTY = fingerprint_of(b"")
@@ -325,16 +325,14 @@ class DiskFiles:
         number = self._applied
         while number < len(write.changes):  # opening a page can add changes of its own
             change = write.changes[number]
-            record = change.after or change.before
-            if not change.written and isinstance(record, Fact | DailyEntry):
-                name = MEMORY if isinstance(record, Fact) else daily_name(record.day)
+            for name in files_to_change(change):
                 sheet = self._sheet(write, name)
                 if sheet is None:
                     self._behind.add(name)
                 elif number >= sheet.holds:
                     changed = net.setdefault(name, {})
-                    first = changed[record.id][0] if record.id in changed else change.before
-                    changed[record.id] = (first, change.after)
+                    first, _ = changed.get(change.record_id, (change.before, None))
+                    changed[change.record_id] = (first, change.after)
             number += 1
         self._applied = number
         for name, changed in net.items():
@@ -438,7 +436,7 @@ class DiskFiles:
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
         self._bring_up_to_date(write)
         removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
-        names = {MEMORY} | {daily_name(record.day) for record in records if isinstance(record, DailyEntry)}
+        names = {MEMORY, *filter(None, map(contract.file_of, records))}
         for name in sorted(names):
             sheet = self._sheet(write, name)
             if sheet is None:
@@ -447,7 +445,7 @@ class DiskFiles:
                 continue
             if taken := sheet.page.wipe(records):
                 sheet.dirty = sheet.erased = True
-                removed[lines_place(name)] += taken
+                removed[contract.lines_place(name)] += taken
         return removed
 
     def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
@@ -462,7 +460,7 @@ class DiskFiles:
                 continue
             if taken := sheet.page.wipe_topic(topic):
                 sheet.dirty = sheet.erased = True
-                removed[lines_place(name)] += taken
+                removed[contract.lines_place(name)] += taken
         return removed
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -542,10 +540,7 @@ class DiskFiles:
                 found.append(f"{state.name}: {placement.complaint(self.folder / state.name)}")
                 continue
             page = page_of(state.name, decode_file(seen.data))
-            if state.name == MEMORY:
-                records = reader.find(Query(kinds=("fact",), tier="file"))
-            else:
-                records = reader.find(Query(kinds=("daily",), key=day_of_file(state.name).isoformat()))
+            records = contract.records_of_file(reader, state.name)
             found += [f"{state.name}: does not show {record.id}" for record in records if not page.shows(record)]
         return found
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import date
 from typing import Any, Protocol
 
-from recollect.document import daily_md
 from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import (
     SECTIONS,
@@ -36,10 +34,8 @@ from recollect.memory.files.page_changes import (
 )
 from recollect.memory.files.versions import Base, PageView, Version, find_base, following_version
 from recollect.memory.write import Write
-from recollect.policy.retention import daily_expiry
 from recollect.policy.topics import Topic
-from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
-from recollect.store.contract import Query
+from recollect.records import USER_EDIT, Fact, Record, new_id
 
 _HEADINGS = frozenset({TITLE, *(f"## {heading}" for heading in SECTIONS.values())})
 """The headings of MEMORY.md that Recollect writes itself."""
@@ -209,7 +205,7 @@ class MemoryPage:
         lines: dict[Hashable, Item] = {
             _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
         }
-        shown = PageView("fact", is_shown, _shown_line, _alike_count(lines), self._has_headings)
+        shown = PageView(("fact",), is_shown, _shown_line, alike_count(lines, _expected_fact), self._has_headings)
         erased = erased_spans(write, (self.draft(write, item) for item in self._document.items))
         found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown, erased)
         if found is None:
@@ -260,7 +256,7 @@ class MemoryPage:
         return None if found is None else following_version(found.version, begun, write.last_seq)
 
     def _has_headings(self) -> bool:
-        return _is_headed(self._document.render(), {line for line in template().splitlines() if line})
+        return is_headed(self._document.render(), {line for line in template().splitlines() if line})
 
     def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
         """Drop lines that facts used to say: the file may be any old version, so they are not edits."""
@@ -297,8 +293,10 @@ class MemoryPage:
     def _edited(self, write: Write, fact: Fact, item: Item, name: str) -> None:
         said = _item_fields(item)
         reworded = (said["key"], said["content"]) != (fact.key, fact.content)
-        changed = replace(fact, **said, **_author_fields(write, fact, reworded), status="active", tier="file")
-        if _is_refused(write, changed, item, name):
+        changed = replace(fact, **said, **author_fields(write, fact, reworded), status="active", tier="file")
+        if fact.noted_on is not None:
+            changed = replace(changed, expires_at=write.gate.passed(fact).expires_at)
+        if is_refused(write, changed, item, name):
             write.apply("forget", fact, replace(fact, status="archived"), reason=f"replaced in {name}", written=True)
             return
         if changed.content != fact.content:
@@ -307,14 +305,14 @@ class MemoryPage:
         write.apply("update", fact, changed, reason=f"edited in {name}", written=True)
 
     def draft(self, write: Write, item: Item) -> Fact:
-        return Fact(id=new_id("fact"), tier="file", **_write_fields(write), **_item_fields(item))
+        return Fact(id=new_id("fact"), tier="file", **write_fields(write), **_item_fields(item))
 
     def _added(self, write: Write, item: Item, name: str) -> None:
         fact = self.draft(write, item)
-        if _is_refused(write, fact, item, name):
+        if is_refused(write, fact, item, name):
             return
         known = write.same_key(fact) or write.archived_copy(fact)
-        if known is not None and known.tier == "archive":
+        if known is not None and known.tier != "file":
             self._edited(write, known, item, name)
         else:
             write.apply("remember", None, fact, reason=f"written into {name}", written=True)
@@ -332,173 +330,7 @@ class MemoryPage:
         return next((item for item in found if item.section == section), found[0] if found else None)
 
 
-class DayPage:
-    """One daily note: append-only, except when something is erased or has expired."""
-
-    def __init__(self, day: date, text: str) -> None:
-        self._day = day
-        self._current = text
-        self._waiting: list[tuple[str, str]] = []  # sections and texts to append
-        self._said: set[str] | None = None  # its entries, once requested
-
-    def render(self) -> str:
-        return self._text
-
-    def copy(self) -> DayPage:
-        return DayPage(self._day, self._text)
-
-    def saying(self, text: str) -> DayPage:
-        return DayPage(self._day, text)
-
-    @property
-    def items(self) -> tuple[Item, ...]:
-        return daily_md.parse_entries(self._text)
-
-    def draft(self, write: Write, item: Item) -> DailyEntry:
-        return DailyEntry(
-            id=new_id("daily"),
-            content=item.content,
-            day=self._day,
-            key=self._day.isoformat(),
-            section=item.section,
-            expires_at=daily_expiry(self._day, write.config.daily_retention_days),
-            **_write_fields(write),
-        )
-
-    def records(self, write: Write) -> list[Record]:
-        return write.tx.find(Query(kinds=("daily",), key=self._day.isoformat()))
-
-    def shows(self, record: Record) -> bool:
-        if self._said is None:
-            self._said = {item.content for item in daily_md.parse_entries(self._text)}
-        return one_block(record.content) in self._said
-
-    def put(self, before: Record | None, after: Record | None) -> None:
-        if after is None:
-            if before is not None:
-                self.wipe([before])
-        elif isinstance(after, DailyEntry) and after.status == "active" and (before is None or not self.shows(after)):
-            self._waiting.append((after.section, after.content))  # appended on the next read, all at once
-            if self._said is not None:
-                self._said.add(one_block(after.content))
-
-    def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        text = self._text
-        leaving = [before for before, after in changes if before is not None and after is None]
-        if leaving:
-            self.wipe(leaving)
-        for before, after in changes:
-            if after is not None:
-                self.put(before, after)
-        return self._text != text
-
-    @property
-    def _text(self) -> str:
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            self._current = daily_md.append_entries(self._current, self._day, waiting)
-        return self._current
-
-    def wipe(self, records: Iterable[Record]) -> int:
-        before = len(daily_md.parse_entries(self._text))
-        self._current = daily_md.remove_entries(self._text, {one_block(record.content) for record in records})
-        self._said = None
-        after = len(daily_md.parse_entries(self._text))
-        self._drop_if_empty()
-        return before - after
-
-    def catch_up(self, write: Write) -> bool:
-        # a forgotten entry keeps its line
-        known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
-        said = {squeeze(one_block(entry.content)) for entry in known}
-        unknown = [self.draft(write, item) for item in self.items if squeeze(item.content) not in said]
-        with write.as_person():
-            taken = self.wipe([entry for entry in unknown if write.refusal(entry) is None])
-        missing = [entry for entry in self.records(write) if not self.shows(entry)]
-        for entry in missing:
-            self.put(None, entry)
-        return bool(taken or missing)
-
-    def wipe_topic(self, topic: Topic) -> int:
-        title = f"# {self._day.isoformat()}"
-        text, taken = topic.without_lines(self._text, {title, *(f"## {name}" for name in daily_md.SECTIONS)})
-        if taken:
-            self._current, self._said = text, None
-            self._drop_if_empty()
-        return taken
-
-    def _drop_if_empty(self) -> None:
-        if not daily_md.parse_entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
-            self._current, self._said = "", None
-
-    def adopt(
-        self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
-    ) -> Version | None:
-        begun = write.last_seq
-        # a forgotten entry keeps its line, so it is included, and the line does not bring it back
-        known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
-        entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
-        lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
-        headings = {f"# {self._day.isoformat()}", *(f"## {entry.section}" for entry in entries.values())}
-        shown = PageView(
-            "daily",
-            self._ever_showed,
-            lambda one: squeeze(one_block(one.content)),
-            _alike_count(lines),
-            lambda: _is_headed(self._text, headings),
-        )
-        erased = erased_spans(write, (self.draft(write, item) for item in self.items))
-        found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown, erased)
-        were: Mapping[str, Record] = entries if found is None else found.records
-        base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
-        merged = MergedSave(name)
-        self._drop_erased(write, [*base.values(), *entries.values()], found, merged)
-        changes = compare([_expected_fact(entry) for entry in base.values()], self.items)
-        for record_id, _ in changes.same:
-            now = entries.get(record_id)
-            if now is not None and now.content != base[record_id].content:
-                self.wipe([base[record_id]])
-                self.put(None, now)
-                merged.note(base[record_id], now)
-        for record_id, item in [*changes.moved, *changes.changed]:
-            entry = entries.get(record_id)
-            if entry is not None and entry.status == "active":
-                signed = _author_fields(write, entry, item.content != entry.content)
-                edited = replace(entry, content=item.content, section=item.section, **signed)
-                if not _is_refused(write, edited, item, name):
-                    write.apply("update", entry, edited, reason=f"edited in {name}", written=True)
-        for record_id in changes.removed:
-            entry = entries.get(record_id)
-            if entry is not None and entry.status == "active" and found is not None and record_id in found.deletable:
-                write.apply(
-                    "forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True
-                )
-        fresh = {squeeze(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
-        for item in changes.added:
-            entry = self.draft(write, item)
-            if squeeze(item.content) not in fresh and not _is_refused(write, entry, item, name):
-                write.apply("remember", None, entry, reason=f"written into {name}", written=True)
-        for record in self.records(write):
-            if not self.shows(record):
-                self.put(None, record)
-                merged.added += versions is not None
-        merged.tell(write)
-        return None if found is None else following_version(found.version, begun, write.last_seq)
-
-    def _drop_erased(self, write: Write, known: Iterable[Record], base: Base | None, merged: MergedSave) -> None:
-        """Drop lines that were erased after the version they come from: see `MemoryPage`."""
-        if not write.cache.buried:
-            return
-        said = {squeeze(one_block(entry.content)) for entry in known}
-        unknown = [self.draft(write, item) for item in self.items if squeeze(item.content) not in said]
-        if erased := [entry for entry in unknown if was_erased(write, entry, base)]:
-            merged.erased += self.wipe(erased)
-
-    def _ever_showed(self, record: Record) -> bool:
-        return isinstance(record, DailyEntry) and record.day == self._day
-
-
-def _is_headed(text: str, headings: Set[str]) -> bool:
+def is_headed(text: str, headings: Set[str]) -> bool:
     """Return True if a text has all of our headings, or nothing else."""
     lines = set(filter(None, map(str.strip, text.splitlines())))
     return headings <= lines or lines <= headings
@@ -510,14 +342,14 @@ def _shown_line(record: Record) -> tuple[str, str | None, str]:
 
 
 def _expected_fact(record: Record) -> ExpectedFact:
-    if isinstance(record, Fact):
-        place, key = section_in_file(record), record.key
-        return ExpectedFact(id=record.id, section=place, category=record.category, key=key, content=record.content)
-    assert isinstance(record, DailyEntry)
-    return ExpectedFact(id=record.id, section=record.section, category=None, key=None, content=record.content)
+    assert isinstance(record, Fact)
+    place, key = section_in_file(record), record.key
+    return ExpectedFact(id=record.id, section=place, category=record.category, key=key, content=record.content)
 
 
-def _alike_count(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:
+def alike_count(
+    items: Mapping[Hashable, Item], expected: Callable[[Record], ExpectedFact]
+) -> Callable[[Sequence[Record], Set[Hashable]], int]:
     """Return a function that counts the records that are certainly one of these lines: moved, with a new value, or
     slightly corrected.
 
@@ -527,7 +359,7 @@ def _alike_count(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], 
     def count(records: Sequence[Record], lines: Set[Hashable]) -> int:
         new = [item for line, item in items.items() if line in lines]
         said = {record.id: record for record in records}
-        changes = compare([_expected_fact(record) for record in records], new)
+        changes = compare([expected(record) for record in records], new)
         return len(changes.moved) + sum(is_corrected(said[record_id], item) for record_id, item in changes.changed)
 
     return count
@@ -543,7 +375,7 @@ def _item_fields(item: Item) -> dict[str, Any]:
     }
 
 
-def _write_fields(write: Write) -> dict[str, Any]:
+def write_fields(write: Write) -> dict[str, Any]:
     by, now = write.acting, write.now
     return {
         "created_at": now,
@@ -556,7 +388,7 @@ def _write_fields(write: Write) -> dict[str, Any]:
     }
 
 
-def _author_fields(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
+def author_fields(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
     """Return the fields that record who says it now: a person owns all they touch, a tool only its own words."""
     by = write.acting
     if by.is_person:
@@ -567,7 +399,7 @@ def _author_fields(write: Write, record: Record, reworded: bool) -> dict[str, An
     return signed | {"session": by.session or record.session}
 
 
-def _is_refused(write: Write, record: Record, item: Item, name: str) -> bool:
+def is_refused(write: Write, record: Record, item: Item, name: str) -> bool:
     """Return True, with a notice, for a line the policy refuses: it stays in the file but is not remembered."""
     refused = write.refusal(record)
     if refused is not None:

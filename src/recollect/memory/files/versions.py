@@ -37,7 +37,7 @@ _FORGOTTEN: Final = (-1,)
 class PageView:
     """The records a page shows, and how their lines are compared."""
 
-    kind: str
+    kinds: tuple[str, ...]
     shows: Callable[[Record], bool]
     line: Callable[[Record], Hashable]
     alike: Callable[[Sequence[Record], Set[Hashable]], int]
@@ -216,7 +216,7 @@ class _JournalWalk:
             self.forgot_some = True
 
     def _read(self, reader: Reader) -> list[JournalEntry]:
-        others = tuple(f"{kind}-" for kind in KINDS if kind != self._page.kind)
+        others = tuple(f"{kind}-" for kind in KINDS if kind not in self._page.kinds)
         changed = [
             seq for seq, record_id in reader.changed(self._first) if record_id and not record_id.startswith(others)
         ]

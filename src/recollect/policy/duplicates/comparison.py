@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 
+from recollect.policy.duplicates.attributes import attribute_of
 from recollect.policy.duplicates.statements import Form, Statement
 from recollect.policy.duplicates.vocabulary import CONFUSABLE
 from recollect.policy.duplicates.word_order import order_agrees
 from recollect.policy.duplicates.words import PAST, ComparedWord, skeleton
 
-__all__ = ["Relation", "Statement", "relation", "signature"]
+__all__ = ["Relation", "Statement", "relation", "rewords", "signature"]
 
 
 class Relation(enum.Enum):
@@ -40,22 +41,56 @@ def signature(content: str, key: str | None = None) -> str:
 def relation(new: Statement, known: Statement) -> Relation:
     """Return SAME, NEAR or DIFFERENT; the order of the two does not matter.
 
-    With one key on both, the values are compared. Statements under two keys are never the SAME.
+    With one key on both, the values are compared. Under two keys, or with one key, the same value is the SAME only if
+    it says so by itself, or if both keys name one attribute; see `attributes`.
     """
     if new.signature == known.signature and new.signature:
         return Relation.SAME
     if new.key is not None and known.key is not None:
+        if any(one.spoken and two.states and _same(one.spoken, two.value) for one, two in ((new, known), (known, new))):
+            return Relation.SAME if _share_attribute(new, known) else Relation.NEAR
         if new.key != known.key:
-            return Relation.NEAR if _same(new.value, known.value) else Relation.DIFFERENT
+            if not _same(new.value, known.value):
+                return Relation.DIFFERENT
+            return Relation.SAME if _share_attribute(new, known) else Relation.NEAR
         a, b = new.value, known.value
     else:
         a, b = new.whole, known.whole
         for keyed, other in ((new, b), (known, a)):
             if keyed.spoken is not None and _same(keyed.spoken, other):
                 return Relation.SAME
+            if keyed.states and attribute_of(keyed.key or "").is_plain(keyed.said) and _same(keyed.value, other):
+                return Relation.SAME
     if _same(a, b):
         return Relation.SAME
     return Relation.NEAR if _share_topic(a, b) else Relation.DIFFERENT
+
+
+def _share_attribute(a: Statement, b: Statement) -> bool:
+    """Return True if one value under two keys is one fact."""
+    one, two = attribute_of(a.key or ""), attribute_of(b.key or "")
+    if one == two and one.names:
+        return True
+    stated = all(one.states or one.spoken is not None for one in (a, b)) and (a.states or b.states)
+    return stated and one.allows(two, a.said | b.said)
+
+
+def rewords(new: Statement, known: Statement) -> bool:
+    """Return True if a statement probably says all that another one says, in part in other words.
+
+    This is a guess, for two accounts of one message: most words are shared, and each missing one may have its
+    counterpart among the new ones.
+    """
+    if relation(new, known) is Relation.SAME:
+        return True
+    told, said = known.whole.stems, new.whole.stems
+    missing = told - said
+    negations = [sum(form[0] == "!" for form in one.whole.forms) for one in (new, known)]
+    return (
+        len(told & said) >= 0.6 * len(told)
+        and len(missing) <= len(new.value.stems - told)
+        and negations[0] == negations[1]
+    )
 
 
 def _share_topic(a: Form, b: Form) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recollect import text
+from recollect.policy.duplicates.attributes import attribute_of, makes_statement, with_implied
 from recollect.policy.duplicates.vocabulary import (
     CONTENT,
     CURRENCIES,
@@ -37,6 +38,7 @@ from recollect.policy.duplicates.words import (
     ComparedWord,
     compared_words,
     date_or_time,
+    english_lemma,
     is_date,
     skeleton,
 )
@@ -71,6 +73,7 @@ class Statement:
     value: Form  # the content alone
     whole: Form  # "key: content", or the content where there is no key
     spoken: Form | None  # "lives in content", for keys that are expressed with a verb
+    states: bool = False  # the content of a key says something by itself, whatever the key
 
     @classmethod
     def of(cls, content: str, key: str | None = None) -> Statement:
@@ -82,7 +85,14 @@ class Statement:
         whole = _with_label(label, value)
         spoken = _form(f"{SPOKEN[name]} {content}") if name in SPOKEN else None
         stems = whole.stems | spoken.stems if spoken else whole.stems
-        return cls(name, tuple(sorted(stems)), _sign(whole), value, whole, spoken)
+        stems |= attribute_of(name).names  # other names of the attribute have them too
+        return cls(name, tuple(sorted(stems)), _sign(whole), value, whole, spoken, makes_statement(content))
+
+    @property
+    def said(self) -> frozenset[str]:
+        """The words of the content, for comparison with those of a key."""
+        negated = {"not"} if any(form[0] == "!" for form in self.value.forms) else set()
+        return with_implied(frozenset(english_lemma(word.surface) for word in self.value.words) | negated)
 
     def __repr__(self) -> str:
         return f"Statement({self.signature!r})"

@@ -185,7 +185,10 @@ license=licence practice=practise defense=defence catalog=catalogue jewelry=jewe
 traveled=travelled canceled=cancelled doctor=physician lawyer=attorney live=reside resides based like=enjoy
 work=employed favorite=fave daily=everyday buy=purchase name=named machinelearning=ml
 artificialintelligence=ai have=has go=goes woman=women man=men foot=feet tooth=teeth mouse=mice
-wife=wives knife=knives"""
+wife=wives knife=knives database=db dbs performance=perf application=app apps repository=repo repos
+documentation=docs configuration=config configs infrastructure=infra environment=env authentication=auth
+administrator=admin department=dept management=mgmt manager=mgr production=prod information=info laboratory=lab
+mathematics=math maths statistics=stats specification=spec specs approximately=approx"""
 # Those that mean the same in every language.
 INTERNATIONAL = _set("javascript typescript postgresql kubernetes mongodb email kilometer kilogram euro dollar percent")
 # Several words for one. One line or several: a line break separates like "|".

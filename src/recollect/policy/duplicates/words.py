@@ -33,7 +33,16 @@ from recollect.policy.duplicates.vocabulary import (
     verbs,
 )
 
-__all__ = ["COMPLETING", "PAST", "ComparedWord", "compared_words", "date_or_time", "is_date", "skeleton"]
+__all__ = [
+    "COMPLETING",
+    "PAST",
+    "ComparedWord",
+    "compared_words",
+    "date_or_time",
+    "english_lemma",
+    "is_date",
+    "skeleton",
+]
 
 PAST = "~p"
 """The ending of a form in the past tense."""
@@ -185,6 +194,11 @@ def _american(word: str) -> str:
     if len(word) >= 6:
         word = re.sub(r"(?<=[iy])s(?=(?:e|ed|er|ing|ation)$)", "z", word)
     return word
+
+
+def english_lemma(word: str) -> str:
+    """Return an English noun or verb without its -s, in American spelling."""
+    return _american(_singular(word))
 
 
 def _singular(word: str) -> str:

@@ -38,6 +38,7 @@ CREATE TABLE records (
 -- version, as the table has no row numbers.
 CREATE INDEX records_by_kind ON records (kind, status, created_at) WHERE latest = 1;
 CREATE INDEX records_by_key ON records (key, kind, status, created_at) WHERE latest = 1 AND key IS NOT NULL;
+CREATE INDEX records_by_tier ON records (tier, kind, status, created_at) WHERE latest = 1 AND tier IS NOT NULL;
 CREATE INDEX records_by_session ON records (session, kind, status, created_at)
     WHERE latest = 1 AND session IS NOT NULL;
 CREATE INDEX records_by_conversation ON records (session, kind, status, valid_from)

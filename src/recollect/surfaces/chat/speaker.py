@@ -125,7 +125,7 @@ def full_text(record: Record) -> str:
 def record_text(record: Record) -> str:
     """Return a record as the person reads it."""
     if isinstance(record, DailyEntry):
-        return f"{format_day(record.day)}: {record.content}"
+        return f"{format_day(record.day)}: {record.text}"
     if isinstance(record, Message):
         return f"{_speaker_of(record)}: {record.content}"
     return full_text(record)

@@ -16,6 +16,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect.memory.daily_notes import day_of
 from recollect.records import DailyEntry, Episode, Hit, JournalEntry, Message, Note, Record, to_dict
 from recollect.times import to_text
 
@@ -218,7 +219,9 @@ def _lead(record: Record) -> str:
 
 
 def _status_mark(record: Record) -> str:
-    marks = [mark for mark, holds in (("pinned", record.pinned), (record.status, record.status != "active")) if holds]
+    uncertain = record.kind == "fact" and day_of(record) is not None
+    named = (("pinned", record.pinned), ("uncertain", uncertain), (record.status, record.status != "active"))
+    marks = [mark for mark, holds in named if holds]
     return f" ({', '.join(marks)})" if marks else ""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from recollect.errors import InvalidInputError
+from recollect.memory.daily_notes import day_of
 from recollect.memory.memory import Memory
 from recollect.memory.write import DoneAlreadyError
 from recollect.records import (
@@ -152,7 +153,7 @@ def replay_outcome(
     if verb in ("remember", "note", "observe", "episode", "say", "jot", "set_scratch", "update", "pin"):
         if before is not None:
             return Updated(message=f"Updated: {record.text}", record=record, previous=before)
-        if verb == "remember" and record.kind == "daily" and arguments.get("durability", "durable") == "durable":
+        if verb == "remember" and day_of(record) and arguments.get("durability", "durable") == "durable":
             return Demoted(message=f"Noted for the day: {record.text}", record=record)
         return Written(message=f"Remembered: {record.text}", record=record)
     if verb == "remember_fil":

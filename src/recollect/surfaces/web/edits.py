@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.daily_notes import day_of
 from recollect.memory.refusals import refusal_of_secret
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import CATEGORIES, Edited, Merged, Outcome, Record, Refused
@@ -191,7 +192,8 @@ def _redirect_after(request: WebRequest, path: str, done: str, outcome: Outcome)
     if not outcome.done:
         raise RefusedEditError(outcome)
     record: Record | None = getattr(outcome, "record", None)
-    if done == "remembered" and record is not None and record.kind == "daily":
+    if done == "remembered" and day_of(record):
+        assert record is not None
         path, done = f"record/{record.id}", "noted"
     seq = None if record is None else record.seq
     path = request.back(path)

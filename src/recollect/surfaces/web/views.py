@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from recollect.document.memory_md import Document, Item
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.daily_notes import day_of, section_of_day
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, Episode, ExtractionRun, Fact, JournalEntry, Record
 from recollect.search.highlight import excerpt, match_spans
@@ -98,7 +99,7 @@ def memory_view(request: WebRequest) -> Response:
     facts = [fact for fact in mine.read(kind="fact") if isinstance(fact, Fact)]
     in_file: dict[tuple[str | None, str], list[Fact]] = {}
     for fact in facts:
-        if fact.tier != "archive":
+        if fact.tier == "file":
             in_file.setdefault((fact.key, _squeeze_spaces(fact.content)), []).append(fact)
     sections: dict[str, list[FileLine]] = {}
     for item in Document.parse(text).items:
@@ -193,12 +194,11 @@ def daily_view(request: WebRequest) -> Response:
     mine = request.memory
     today = mine.clock().date()
     day = parse_day("day", request.path["day"]) if "day" in request.path else today
-    entries = [one for one in mine.read(kind="daily") if isinstance(one, DailyEntry)]
-    days = sorted({entry.day for entry in entries} | {today}, reverse=True)
-    sections: dict[str, list[DailyEntry]] = {}
-    for entry in entries:
-        if entry.day == day:
-            sections.setdefault(entry.section, []).append(entry)
+    days = sorted({*mine.days(), today}, reverse=True)
+    sections: dict[str, list[DailyEntry | Fact]] = {}
+    for entry in mine.read(kind="daily", key=day.isoformat()) + mine.read(kind="fact"):
+        if isinstance(entry, DailyEntry | Fact) and day_of(entry) == day:
+            sections.setdefault(entry.section or section_of_day(entry), []).append(entry)
     return render_page(request, "daily.html", day=day, days=days, sections=sections, today=today)
 
 
