@@ -170,9 +170,14 @@ class Recollect:
         from recollect.tools.catalog import tools_of
         from recollect.tools.suite import Suite
 
+        offered = tools_of(check.check_words("suites", suites))
+        if self.config.model:
+            from recollect.agents.summarize import with_model
+
+            offered = with_model(offered, self.config)
         return Suite(
             self.user(user_id),
-            tools_of(check.check_words("suites", suites)),
+            offered,
             session=session,
             chat=check.check_optional_line("chat", chat),
             agent=agent,
@@ -284,8 +289,8 @@ class Recollect:
 
         near, far = configured_model(config, local=True), configured_model(config, extraction=True)
         if near is None:
-            return by_rules if far is None else by_model(far)
-        return by_tiers([by_model(model) for model in (near, far) if model is not None])
+            return by_rules if far is None else by_model(far, log=self._call_log())
+        return by_tiers([by_model(model, log=self._call_log()) for model in (near, far) if model is not None])
 
     def _renew(self) -> None:
         """Replace the lock in a forked child: another thread may have held it."""
