@@ -6,6 +6,8 @@ import asyncio
 import inspect
 from pathlib import Path
 
+import pytest
+
 import recollect
 from recollect import AsyncMemory, Memory
 
@@ -23,6 +25,7 @@ def test_every_verb_of_memory_can_be_awaited() -> None:
         assert getattr(AsyncMemory, name).__doc__ == getattr(Memory, name).__doc__
 
 
+@pytest.mark.slow
 def test_W1_a_thousand_calls_at_once_all_succeed(tmp_path: Path) -> None:
     async def main() -> None:
         with recollect.open(tmp_path) as app:

@@ -323,6 +323,7 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_process")
+@pytest.mark.slow
 def test_U3_bench_speed_measures_draws_and_tells(tmp_path: Path) -> None:
     drawn, root = tmp_path / "speed.svg", tmp_path / "root"
     root.mkdir()

@@ -140,6 +140,7 @@ def test_the_example_told_twice_in_one_folder_doubles_nothing(whole: Path, tmp_p
     assert "A trend" in TOLD and "A trend" not in again  # four are left
 
 
+@pytest.mark.slow
 def test_the_example_killed_again_and_again_ends_as_if_it_had_not_been(whole: Path, tmp_path: Path) -> None:
     """Killed in a discussion, in the night's work, and between a command and its undoing."""
     folder = tmp_path / "killed"

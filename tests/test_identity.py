@@ -1176,6 +1176,7 @@ def test_R5_a_kill_anywhere_leaves_a_joining_that_can_be_completed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("what", ["join", "unlink"])
+@pytest.mark.slow
 def test_R5_a_kill_anywhere_on_postgres(postgres: Any, what: str) -> None:
     _elsewhere("kills", what, "", *(postgres.empty_url() for _ in range(3)))
 

@@ -927,6 +927,7 @@ def test_U4_over_http_a_signal_lets_the_running_call_finish(tmp_path: Path) -> N
         assert (call.tool, call.status, call.session) == ("memory_save", "ok", session)
 
 
+@pytest.mark.slow
 def test_U4_servers_on_one_folder_see_each_other_and_a_restart_loses_nothing(tmp_path: Path) -> None:
     async def check() -> None:
         async with (

@@ -37,6 +37,7 @@ from recollect.store.postgres import PostgresStore
 from recollect.store.rows import load_migrations, load_queries
 from recollect.testing.postgres import PostgresServer
 from tests.contracts.store_contract import T0, StoreContract, extraction_run, fact, interaction, tool_call, write
+from tests.volume import first
 
 
 class TestPostgresStore(StoreContract):
@@ -700,7 +701,7 @@ def mortal() -> Iterator[PostgresServer]:
 class TestRestart:
     """W5: a server that goes away and comes back."""
 
-    @pytest.mark.parametrize("immediate", [True, False])
+    @pytest.mark.parametrize("immediate", first(1, [True, False]))
     def test_nothing_acknowledged_is_lost(self, mortal: PostgresServer, immediate: bool) -> None:
         store = PostgresStore(mortal.empty_url(), pool_size=4)
         acknowledged: dict[str, list[int]] = {f"u{n}": [] for n in range(6)}

@@ -1169,6 +1169,7 @@ def _living() -> int:
     return sum(isinstance(each, Index) for each in gc.get_objects())
 
 
+@pytest.mark.slow
 def test_S3_of_many_users_only_the_last_few_are_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.app._MOST_REMEMBERED", 64)
     others = _living()

@@ -26,6 +26,7 @@ _rename, _open, _write, _close = os.rename, os.open, os.write, os.close
 
 _TYPED = "Typed by hand in this moment"
 _STORED = "Stored by an agent meanwhile"
+_TYPED_TWICE = ("Typed by hand in this moment", "Grows tomatoes on the balcony")
 
 
 class Killed(BaseException):
@@ -167,7 +168,7 @@ def test_F8_a_save_at_any_step_of_a_write_is_not_lost(
 ) -> None:
     if not can_exchange:
         if style == "renamed":
-            pytest.skip("not promised: see the docstring of file_places")
+            pytest.skip("not promised: see the docstring of placement")
         monkeypatch.setattr(file_system, "_system_call", lambda: None)
     length = _length(tmp_path)
     assert length > 10
@@ -181,6 +182,50 @@ def test_F8_a_save_at_any_step_of_a_write_is_not_lost(
                 memory.remember(_STORED)
                 memory.read()
         _check(memory, path, {"Likes tea", "role: Engineer", _TYPED, _STORED}, f"{style} at {schedule} of {length}")
+        app.close()
+
+
+class HastyEditor:
+    """Somebody who saves, looks at the file again at once, and saves once more from what stands there then."""
+
+    def __init__(self, path: Path, styles: tuple[str, str]) -> None:
+        self.path, self.styles = path, styles
+        self.data = path.read_bytes()
+
+    def save(self, number: int) -> None:
+        data = self.data + f"- {_TYPED_TWICE[number]}\n".encode()
+        if self.styles[number] == "renamed":
+            self.path.with_name("4913").write_bytes(data)
+            _rename(self.path.with_name("4913"), self.path)
+        else:
+            self.path.write_bytes(data)
+
+    def look(self) -> None:
+        self.data = self.path.read_bytes()
+
+    def parts(self) -> list[Callable[[], None]]:
+        return [lambda: self.save(0), self.look, lambda: self.save(1)]
+
+
+@pytest.mark.parametrize("second", ["renamed", "in place"])
+@pytest.mark.parametrize("first", ["renamed", "in place"])
+def test_F8_two_saves_at_any_steps_of_a_write_are_not_lost(
+    first: str, second: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = _length(tmp_path)
+    choose = random.Random(f"{first} {second}")
+    for number, saved in enumerate(sorted([*range(length + 1)] * volume(1, 20))):
+        looked = min(length, saved + 1 + choose.randrange(4))
+        schedule = [saved, looked, min(length, looked + 1 + choose.randrange(6))]
+        app, memory, path = _prepared(tmp_path / str(number))
+        with monkeypatch.context() as patch:
+            steps = Steps(patch)
+            steps.acts = list(zip(schedule, HastyEditor(path, (first, second)).parts(), strict=True))
+            with steps.during():
+                memory.remember(_STORED)
+                memory.read()
+        where = f"{first}, then {second}, at {schedule} of {length}"
+        _check(memory, path, {"Likes tea", "role: Engineer", *_TYPED_TWICE, _STORED}, where)
         app.close()
 
 

@@ -225,6 +225,7 @@ def _archive(root: Path, messages: int) -> Path:
         return source.export(root / "archive.zip")
 
 
+@pytest.mark.slow
 def test_importing_many_records_costs_what_each_of_them_costs(cost: Cost, tmp_path: Path) -> None:
     merged, again, restored = [], [], []
     for size in (SMALL, LARGE):

@@ -459,6 +459,7 @@ def test_U7_U5_with_telemetry_on_the_numbers_hold_those_of_tools(tmp_path: Path,
 # the end
 
 
+@pytest.mark.slow
 def test_W1_U5_a_stop_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path, process: Process) -> None:
     """Fifty write at once, again and again, when SIGTERM comes: each is answered, or not begun."""
     acknowledged: list[str] = []

@@ -5,6 +5,7 @@ From outside: the public API and real files.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -246,6 +247,74 @@ def test_R7_a_daily_note_edited_just_before_clear_does_not_come_back(memory: Mem
     assert not note.exists()
     note.write_text("# 2026-02-12\n\n## Discussions\n- Talked about marzipan\n")
     assert memory.daily("2026-02-12").count("marzipan") == 0 and memory.read() == []
+
+
+@pytest.mark.parametrize("save", [in_place, by_rename])
+@pytest.mark.parametrize(
+    "typed", ["# User Memory\n\n## Key Facts\n- Likes cakes\n", "# Me\n\n## Food\n- Likes cakes\n", "# Me\n"]
+)
+def test_C16_a_file_that_was_begun_before_there_was_one_deletes_nothing(
+    memory: Memory, path: Path, save: Callable[[Path, str], None], typed: str
+) -> None:
+    agent = memory.acting("agent")
+    agent.remember("Allergic to penicillin")
+    agent.remember("Plays the violin")
+    save(path, typed)
+    assert {"Allergic to penicillin", "Plays the violin"} <= set(facts(memory))
+    assert "Likes cakes" in facts(memory) or "cakes" not in typed
+    assert "2 added" in str(memory.notices())
+    text = path.read_text()
+    save(path, text.replace("- Allergic to penicillin\n", ""))  # this version was theirs
+    assert "Allergic to penicillin" not in facts(memory) and "Plays the violin" in facts(memory)
+
+
+@pytest.mark.parametrize("save", [in_place, by_rename])
+def test_C16_a_note_that_was_begun_before_there_was_one_deletes_nothing(
+    memory: Memory, tmp_path: Path, save: Callable[[Path, str], None]
+) -> None:
+    for line in ("Met Ann", "Read about bees"):
+        memory.acting("agent").jot(line)
+    note = next((tmp_path / "u1" / "memory").glob("*.md"))
+    save(note, "# My day\n\n## Discussions\n- Talked about cakes\n")
+    assert {record.text for record in memory.read(kind="daily")} == {"Met Ann", "Read about bees", "Talked about cakes"}
+
+
+def test_C16_whoever_deletes_every_line_of_the_first_version_has_deleted_them(memory: Memory, path: Path) -> None:
+    memory.remember("Likes tea")
+    memory.remember("Plays the violin")
+    in_place(path, path.read_text().replace("- Likes tea\n", "").replace("- Plays the violin\n", ""))
+    assert facts(memory) == []
+
+
+@pytest.mark.parametrize("kind", ["fact", "daily"])
+def test_R7_an_erased_line_is_not_taken_for_a_new_wording_of_one_that_the_person_deleted(
+    tmp_path: Path, kind: str
+) -> None:
+    """Whatever the person and an agent did before: the line stays erased, and the notice counts what was removed."""
+    lines = ["Takes aspirin daily", "Takes ibuprofen daily", "Takes zoloftium daily"]
+    for number, (deleted, added, agent, reworded) in enumerate(itertools.product([False, True], repeat=4)):
+        memory = recollect.open(tmp_path / str(number)).user("u1")
+        store = memory.remember if kind == "fact" else memory.jot
+        for line in lines:
+            store(line)
+        folder = tmp_path / str(number) / "u1"
+        path = folder / "MEMORY.md" if kind == "fact" else next((folder / "memory").glob("*.md"))
+        text = path.read_text()
+        if agent:
+            (memory.acting("agent").remember if kind == "fact" else memory.acting("agent").jot)("Walks to work")
+        text = text.replace("- Takes ibuprofen daily\n", "") if deleted else text
+        text = text.replace("zoloftium", "much zoloftium") if reworded else text
+        text = text + "- Sleeps well\n" if added else text
+        if deleted or added or reworded:
+            path.write_text(text)
+        memory.read()
+        memory.notices()
+        old = path.read_text()
+        memory.erase_topic("zoloftium")
+        path.write_text(old)
+        known = [record.text for record in memory.read()]
+        assert "zoloftium" not in f"{known} {path.read_text()}", (deleted, added, agent, reworded)
+        assert "1 line" in str(memory.notices()) and "Takes aspirin daily" in known and memory.verify() == []
 
 
 @pytest.mark.parametrize("save", SAVES)

@@ -918,6 +918,7 @@ def _many(app: recollect.Recollect, calls: int, users: int) -> None:
             assert memory.verify() == []
 
 
+@pytest.mark.slow
 def test_R4_a_thousand_calls_of_a_hundred_users_at_once_on_sqlite(app: recollect.Recollect) -> None:
     _many(app, 1000, 100)
 

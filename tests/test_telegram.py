@@ -991,6 +991,7 @@ def _check_answers(people: dict[Phone, list[str]]) -> None:
         assert {word.split("x")[1] for word in words} <= {str(person.id)}
 
 
+@pytest.mark.slow
 def test_U2_a_hundred_people_at_once_each_get_their_own_answers_in_order(house: House) -> None:
     people: dict[Phone, list[str]] = {house.person(f"P{number}"): [] for number in range(100)}
     for turn, words in enumerate(("remember that my word is", "/memory search")):

@@ -155,6 +155,7 @@ def test_S7_english_joins_cost_little() -> None:
     assert all(whole <= count(words[:cut]) + count(words[cut:]) + 3 for cut in range(0, len(words), 3))
 
 
+@pytest.mark.slow
 def test_S7_count_needs_little_time() -> None:
     # Linear: a word of a million letters, and a million of everything else.
     for text in ("a" * 1_000_000, " " * 1_000_000, "-" * 1_000_000, "é" * 300_000, "aB" * 300_000, "1" * 300_000):

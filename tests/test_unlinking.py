@@ -280,6 +280,24 @@ def test_R7_a_topic_is_erased_from_the_copy_even_if_no_current_record_mentions_i
     assert b"zirconitis" not in world.bytes()
 
 
+@pytest.mark.parametrize("erased", ["terminal:olena", "telegram:12345"])
+def test_R7_the_files_of_a_joined_user_do_not_bring_them_back_after_the_person_was_erased(
+    tmp_path: Path, erased: str
+) -> None:
+    with recollect.open(tmp_path / "memory") as app:
+        world = World(str(tmp_path / "memory"), FrozenClock(), app)
+        world.memory(TELEGRAM).remember(ILLNESS)
+        world.memory(TERMINAL).remember("Likes jazz")
+        path = next(path for path in (tmp_path / "memory").rglob("MEMORY.md") if ILLNESS in path.read_text())
+        text, times = path.read_text(), os.stat(path)
+        world.join()
+        app.erase_user(erased)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)  # from a backup, with its times
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert world.memory(TELEGRAM).read() == [] and app.user("telegram:12345").read() == []
+
+
 def test_R7_a_topic_that_nothing_mentions_leaves_the_link_undoable(world: World) -> None:
     _fill(world.memory)
     world.join()

@@ -261,6 +261,7 @@ def test_W2_W5_G3_nights_with_kills_teach_what_nights_without_teach(
 
 
 @pytest.mark.parametrize("url", [pytest.param("sqlite", marks=pytest.mark.slow), "postgres"], indirect=True)
+@pytest.mark.slow
 def test_W2_W5_a_worker_that_stood_still_undoes_and_repeats_nothing(
     url: str, undisturbed: dict[str, Content], tmp_path: Path
 ) -> None:

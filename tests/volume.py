@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -17,4 +18,12 @@ def volume(everyday: int, long: int) -> int:
 
 def seeds(everyday: int, long: int) -> list[Any]:
     """Return the seeds of a parametrized test: the first for every day, the others slow."""
-    return [pytest.param(seed, marks=[] if seed < everyday else [pytest.mark.slow]) for seed in range(long)]
+    return first(everyday, range(long))
+
+
+def first(everyday: int, values: Iterable[Any]) -> list[Any]:
+    """Return the parameters of a test: the first ones for every day, the others slow."""
+    return [
+        pytest.param(value, marks=[] if number < everyday else [pytest.mark.slow])
+        for number, value in enumerate(values)
+    ]

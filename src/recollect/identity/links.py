@@ -361,6 +361,8 @@ class Identities:
             for link_id in found:
                 view.run("drop_link", id=link_id)
             bound = sum(view.run("unbind", user_id=user) for user in sorted(users))
+            for user in sorted(users) if found or joins else ():
+                self._bury(view, user)  # their files may come back from a backup, though they have no memory any more
         places = {"links": len(found), "joined copies": copies, "identities": bound}
         undone = [link.joined for link in below if link.state == "joining"]
         return {place: number for place, number in places.items() if number}, undone
@@ -369,9 +371,12 @@ class Identities:
         """Record that a user was erased just now: an older MEMORY.md is not read again."""
         if isinstance(self._store, NoServiceTables):
             return  # a custom store: its author takes care of that
-        # by the real time and not the app's clock: it is compared with file times
         with self._store.write() as view:
-            view.run("bury_user", who=digest(check_user_id(user_id)), at=to_text(utc_now()))
+            self._bury(view, user_id)
+
+    def _bury(self, view: View, user_id: str) -> None:
+        # by the real time and not the app's clock: it is compared with file times
+        view.run("bury_user", who=digest(check_user_id(user_id)), at=to_text(utc_now()))
 
     def erased_at(self, user_id: str) -> datetime | None:
         """Return when a user of this id was last erased; None if never."""

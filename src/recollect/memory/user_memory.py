@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from recollect.config import Config
-from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError
+from recollect.errors import RecollectError, StoreError, StoreFullError, StoreReadOnlyError
 from recollect.memory.files.contract import Files
 from recollect.memory.transaction import NO_HOOKS, Hooks, Participants, UserTransaction
 from recollect.memory.user_index import UserIndex
@@ -70,6 +70,9 @@ class UserMemory:
             raise
         self._tell_use()
         hooks.after_commit(acting)
+        if self.files.displaced:
+            with suppress(RecollectError), self.read(notes=True):
+                pass  # merges the save that this write displaced, so that the file shows it again
 
     def _transaction(self, acting: Acting, hooks: Hooks) -> UserTransaction:
         parts = Participants(self.files, self.cache, self.index, self.vectors, self.recalled)

@@ -27,6 +27,11 @@ class Files(Protocol):
     @property
     def folder(self) -> Path | None: ...
 
+    @property
+    def displaced(self) -> bool:
+        """True if the last write replaced a file that had been saved or read a moment before."""
+        ...
+
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         """Return True if a file differs from what was last rendered."""
         ...
@@ -104,6 +109,7 @@ class NoFiles:
     """The files of a store without a folder: MEMORY.md is rendered on request."""
 
     folder: Path | None = None
+    displaced = False
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         return False

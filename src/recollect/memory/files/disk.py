@@ -30,7 +30,7 @@ from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of_
 from recollect.memory.files.file_system import Content, fingerprint_of
 from recollect.memory.files.pages import MemoryPage, Page
 from recollect.memory.files.placement import BEHIND, OnDisk, Place, Sheet, place_at, read_aside, shown_hash, versions_of
-from recollect.memory.files.versions import Version, versions_to_keep
+from recollect.memory.files.versions import NO_FILE, Version, versions_to_keep
 from recollect.memory.write import Write
 from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Fact, Record
@@ -48,9 +48,8 @@ class DiskFiles:
     def __init__(
         self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None, *, only_writer: bool = True
     ) -> None:
-        self.folder = folder
+        self.folder, self.displaced = folder, False
         self._only_writer = only_writer  # otherwise other processes may change the memory without these files
-        self._followed = 0
         self._erased_at = erased_at
         """When a user of this name was erased, if ever: older files are not theirs."""
         self._seen: dict[str, Content] = {}
@@ -59,7 +58,7 @@ class DiskFiles:
         self._behind: set[str] = set()
         self._problems: dict[str, str] = {}
         self._memory_state: FileState | None = None
-        self._applied, self._swept = 0, False
+        self._applied, self._followed, self._swept = 0, 0, False
         self._tells_reads: dict[Path, bool] = {}
         self._busy: dict[str, list[Path]] = {}  # files that were replaced while a program had them open
 
@@ -74,7 +73,7 @@ class DiskFiles:
 
     def take_over(self, write: Write) -> None:
         self._sheets, self._behind = {}, set()
-        self._applied = 0
+        self._applied, self.displaced = 0, False
         if not self._swept:
             self._sweep(write.tx)
         state = self._memory_state = write.tx.file(MEMORY)
@@ -184,8 +183,8 @@ class DiskFiles:
             versions = self._of_calm_hands(write, place, disk, state) or found.versions
             with write.as_person():
                 version = page.adopt(write, records, versions if certain else None, name)
-            if version is not None:
-                sheet.versions = (*sheet.versions, version)
+            if version is not None:  # who saves it knows the file
+                sheet.versions = (*(one for one in sheet.versions if one != NO_FILE), version)
             sheet.holds = len(write.changes)
             return None
         if saved is not None:
@@ -203,7 +202,7 @@ class DiskFiles:
         """Return the file on disk and its possible versions, after finishing what a crash interrupted."""
         disk = self._look(name, place)
         if state is None:
-            return OnDisk(disk, ((0,),))
+            return OnDisk(disk, (NO_FILE,))
         found = OnDisk(disk, versions_of(state))
         waiting = place.committed_aside(state.fingerprint, disk)
         if waiting is not None:
@@ -360,7 +359,7 @@ class DiskFiles:
             previous_fingerprint=previous,
             previous_seq=sheet.shows or 0,
             boot=file_system.boot(),
-            versions=versions_to_keep([version for version in versions if version not in ((0,), (seq,))]),
+            versions=versions_to_keep([version for version in versions if version != (seq,)]),
         )
         tx.set_file(state)
         self._pages[name] = (fingerprint, sheet.page)
@@ -389,6 +388,7 @@ class DiskFiles:
                 os.rename(place.new, place.old)
                 previous = sheet.disk.fingerprint if sheet.disk else ""
                 in_place = place.exchange(previous, unread=sheet.unread, erased=sheet.erased)
+                self.displaced |= os.path.lexists(place.old)
             if sheet.tell_pending is not None and (not in_place or os.path.lexists(place.old)):
                 sheet.tell_pending(
                     f"{name} is open in another program, so erased text may remain in it or in {place.old.name}"

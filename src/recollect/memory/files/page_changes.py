@@ -1,13 +1,15 @@
-"""Updating MEMORY.md when facts change: which lines are removed, rewritten, moved and added."""
+"""Updating MEMORY.md when facts change, line by line, and telling a person what their save did not include."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from rapidfuzz import fuzz
 
 from recollect.document.memory_md import Document, Editor, Item, one_block, section_of
+from recollect.memory.write import Write
 from recollect.records import Fact, Record
 
 Words = tuple[str | None, str]
@@ -117,3 +119,35 @@ def is_corrected(record: Record, item: Item) -> bool:
 def _is_part(old: str, new: str) -> bool:
     """Return True if a text contains another of several words as consecutive words."""
     return old.count(" ") >= _FEWEST_WORDS - 1 and f" {old} " in f" {new} "
+
+
+@dataclass(slots=True)
+class MergedSave:
+    """Changes that a person's save did not include yet and that were therefore kept."""
+
+    name: str
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    erased: int = 0
+
+    def note(self, before: Record, after: Record | None) -> None:
+        """Count one line that the saved text has in its earlier form."""
+        if after is None:
+            self.removed += 1
+        elif (after.key, after.content) != (before.key, before.content):
+            self.changed += 1
+
+    def tell(self, write: Write) -> None:
+        """Add a notice without the words, because its reader may not be allowed to see them."""
+        counts = {"added": self.added, "changed": self.changed, "removed": self.removed}
+        if said := ", ".join(f"{number} {what}" for what, number in counts.items() if number):
+            write.notices.append(
+                f"{self.name} was saved from an earlier version and was merged. Lines that changed since then were kept"
+                f": {said}. If you deleted one of these on purpose, use forget"
+            )
+        if self.erased:
+            write.notices.append(
+                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
+                " they were removed again. To remember one again, use remember"
+            )

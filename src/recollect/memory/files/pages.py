@@ -7,15 +7,25 @@ Markdown is handled by `recollect.document`; this module does not touch the disk
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Any, Protocol
 
 from recollect.document import daily_md
 from recollect.document.matching import ExpectedFact, compare
-from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
+from recollect.document.memory_md import (
+    SECTIONS,
+    TITLE,
+    Document,
+    Item,
+    one_block,
+    section_key,
+    section_of,
+    template,
+)
 from recollect.memory.files.erased_lines import erased_spans, was_erased
 from recollect.memory.files.page_changes import (
+    MergedSave,
     Words,
     apply_changes,
     compared_line,
@@ -199,7 +209,7 @@ class MemoryPage:
         lines: dict[Hashable, Item] = {
             _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
         }
-        shown = PageView("fact", is_shown, _shown_line, _alike_count(lines))
+        shown = PageView("fact", is_shown, _shown_line, _alike_count(lines), self._has_headings)
         erased = erased_spans(write, (self.draft(write, item) for item in self._document.items))
         found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown, erased)
         if found is None:
@@ -207,9 +217,9 @@ class MemoryPage:
             self._drop_outdated(write, now)
         else:
             base = {record_id: fact for record_id, fact in found.records.items() if isinstance(fact, Fact)}
+        merged = MergedSave(name)
+        self._drop_erased(write, {compared_line(fact) for fact in [*base.values(), *now.values()]}, found, merged)
         changes = compare([_expected_fact(fact) for fact in base.values()], self._document.items)
-        merged = _MergedSave(name)
-        added = self._drop_erased(write, changes.added, found, merged)
         for record_id, _ in changes.same:
             was, current = base[record_id], now.get(record_id)
             if current is not was:
@@ -235,7 +245,7 @@ class MemoryPage:
                 write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
         fresh = {compared_line(fact): fact for record_id, fact in now.items() if record_id not in base}
         rivals = {(fact.key, fact.category): words for words, fact in fresh.items() if fact.key}
-        for item in added:
+        for item in changes.added:
             if fresh.pop((item.key, squeeze(item.content)), None) is None:
                 # no two facts share a key: both wrote the same thing down, the person in their own words
                 rival = rivals.get((item.key, item.category or "key_fact")) if item.key else None
@@ -249,6 +259,9 @@ class MemoryPage:
         merged.tell(write)
         return None if found is None else following_version(found.version, begun, write.last_seq)
 
+    def _has_headings(self) -> bool:
+        return _is_headed(self._document.render(), {line for line in template().splitlines() if line})
+
     def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
         """Drop lines that facts used to say: the file may be any old version, so they are not edits."""
         said = {compared_line(fact) for fact in now.values()}
@@ -257,16 +270,18 @@ class MemoryPage:
         if outdated:
             self._document = self._document.remove_all(outdated)
 
-    def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _MergedSave) -> list[Item]:
-        """Drop lines that look new but were erased after the version they come from."""
+    def _drop_erased(self, write: Write, known: Set[Words], base: Base | None, merged: MergedSave) -> None:
+        """Drop lines that were erased after the version they come from.
+
+        This comes before the comparison, which could take such a line for a new wording of another one.
+        """
         if not write.cache.buried:
-            return list(added)
-        erased = [item for item in added if was_erased(write, self.draft(write, item), base)]
+            return
+        unknown = [item for item in self._document.items if (item.key, squeeze(item.content)) not in known]
+        erased = [item for item in unknown if was_erased(write, self.draft(write, item), base)]
         if erased:
             self._document = self._document.remove_all(erased)
             merged.erased += len(erased)
-        gone = {id(item) for item in erased}
-        return [item for item in added if id(item) not in gone]
 
     def _reword(self, item: Item, fact: Fact) -> Item:
         """Give a line that the person moved the words that somebody else changed meanwhile."""
@@ -424,13 +439,21 @@ class DayPage:
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
         lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
-        shown = PageView("daily", self._ever_showed, lambda one: squeeze(one_block(one.content)), _alike_count(lines))
+        headings = {f"# {self._day.isoformat()}", *(f"## {entry.section}" for entry in entries.values())}
+        shown = PageView(
+            "daily",
+            self._ever_showed,
+            lambda one: squeeze(one_block(one.content)),
+            _alike_count(lines),
+            lambda: _is_headed(self._text, headings),
+        )
         erased = erased_spans(write, (self.draft(write, item) for item in self.items))
         found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown, erased)
         were: Mapping[str, Record] = entries if found is None else found.records
         base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
+        merged = MergedSave(name)
+        self._drop_erased(write, [*base.values(), *entries.values()], found, merged)
         changes = compare([_expected_fact(entry) for entry in base.values()], self.items)
-        merged = _MergedSave(name)
         for record_id, _ in changes.same:
             now = entries.get(record_id)
             if now is not None and now.content != base[record_id].content:
@@ -453,10 +476,7 @@ class DayPage:
         fresh = {squeeze(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
         for item in changes.added:
             entry = self.draft(write, item)
-            if was_erased(write, entry, found):
-                self.wipe([entry])
-                merged.erased += 1
-            elif squeeze(item.content) not in fresh and not _is_refused(write, entry, item, name):
+            if squeeze(item.content) not in fresh and not _is_refused(write, entry, item, name):
                 write.apply("remember", None, entry, reason=f"written into {name}", written=True)
         for record in self.records(write):
             if not self.shows(record):
@@ -465,40 +485,23 @@ class DayPage:
         merged.tell(write)
         return None if found is None else following_version(found.version, begun, write.last_seq)
 
+    def _drop_erased(self, write: Write, known: Iterable[Record], base: Base | None, merged: MergedSave) -> None:
+        """Drop lines that were erased after the version they come from: see `MemoryPage`."""
+        if not write.cache.buried:
+            return
+        said = {squeeze(one_block(entry.content)) for entry in known}
+        unknown = [self.draft(write, item) for item in self.items if squeeze(item.content) not in said]
+        if erased := [entry for entry in unknown if was_erased(write, entry, base)]:
+            merged.erased += self.wipe(erased)
+
     def _ever_showed(self, record: Record) -> bool:
         return isinstance(record, DailyEntry) and record.day == self._day
 
 
-@dataclass(slots=True)
-class _MergedSave:
-    """Changes that a person's save did not include yet and that were therefore kept."""
-
-    name: str
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    erased: int = 0
-
-    def note(self, before: Record, after: Record | None) -> None:
-        """Count one line that the saved text has in its earlier form."""
-        if after is None:
-            self.removed += 1
-        elif (after.key, after.content) != (before.key, before.content):
-            self.changed += 1
-
-    def tell(self, write: Write) -> None:
-        """Add a notice without the words, because its reader may not be allowed to see them."""
-        counts = {"added": self.added, "changed": self.changed, "removed": self.removed}
-        if said := ", ".join(f"{number} {what}" for what, number in counts.items() if number):
-            write.notices.append(
-                f"{self.name} was saved from an earlier version and was merged. Lines that changed since then were kept"
-                f": {said}. If you deleted one of these on purpose, use forget"
-            )
-        if self.erased:
-            write.notices.append(
-                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
-                " they were removed again. To remember one again, use remember"
-            )
+def _is_headed(text: str, headings: Set[str]) -> bool:
+    """Return True if a text has all of our headings, or nothing else."""
+    lines = set(filter(None, map(str.strip, text.splitlines())))
+    return headings <= lines or lines <= headings
 
 
 def _shown_line(record: Record) -> tuple[str, str | None, str]:

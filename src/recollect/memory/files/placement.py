@@ -7,9 +7,9 @@ The steps, and what each name means if the process dies there:
 2. It is renamed to ``.MEMORY.md.old``. This happens only after the commit, so a file of this name is either the
    committed rendering, by its fingerprint, or
 3. after the two files were exchanged atomically, what was in place until then. If that is not what was read before
-   the write, a person saved in between; if a program has it open, they are just saving. Then the two are exchanged
-   back, and the next write merges the person's text. What is in ``.MEMORY.md.old`` for any other reason, because the
-   process died or a program wrote to the old file late, is also merged by the next write.
+   the write, a person saved in between; if a program has it open, they are just saving. It stays there, and the next
+   read or write merges it once nobody writes to it: this one's own, if it can. Exchanging the two back would lose it:
+   whoever had looked at our rendering in between would save over it.
 4. ``.MEMORY.md.old`` is deleted, once its content is as expected and no program has it open.
 
 Changing this order loses a person's save or an acknowledged write: a file is deleted only after its content was
@@ -123,8 +123,7 @@ class Place:
             except FileExistsError:
                 return False  # created just now
             return True
-        can_return = file_system.exchange(self.old, self.path)
-        if not can_return:
+        if not file_system.exchange(self.old, self.path):
             spare = file_system.spare_name(self.old)
             os.link(self.path, spare)  # so that a program that has it open writes to something we inspect
             os.replace(self.old, self.path)
@@ -144,12 +143,7 @@ class Place:
             if erased or not (unread and had):
                 file_system.remove(self.old)
             return True  # otherwise it was read at the last moment: it stays, to tell the next write
-        if not can_return:
-            return True  # the next write merges it from there
-        if same and out is not None and (erased or not file_system.changed_lately(out.stat[0])):
-            return True  # a program merely has it open; what it may write is merged from there
-        file_system.exchange(self.old, self.path)
-        return False
+        return True  # a save, or a program that has it open: what it says is merged from there
 
     def remove_empty(self) -> None:
         """Remove a note without entries, unless somebody has just written to it."""

@@ -27,6 +27,8 @@ MOST: Final = 200
 _MOST_CHANGES: Final = 20_000  # journal entries read to find a version
 _MOST_PAIRS: Final = 1000  # lines compared by their words, per version
 _MOST_NUMBERS: Final = 4000  # in all versions together: a text saved again and again while others write has many
+NO_FILE: Final = (0,)
+"""The version before our first: somebody may have begun a file by hand before there was one, and save it now."""
 _FORGOTTEN: Final = (-1,)
 """Stands for versions that are no longer remembered."""
 
@@ -40,6 +42,8 @@ class PageView:
     line: Callable[[Record], Hashable]
     alike: Callable[[Sequence[Record], Set[Hashable]], int]
     """Counts the records that resemble one of these lines."""
+    headings: Callable[[], bool]
+    """Returns True if the saved text has the headings of a file that we rendered, or nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,10 @@ def find_base(
     if not agreements:
         return None
     best = max(hits for hits, _ in agreements.values())
+    if NO_FILE in agreements and len(agreements) > 1:
+        if not best and not page.headings():
+            return Base(NO_FILE, {}, set(), 0)
+        del agreements[NO_FILE]
     likely = {version for version, (hits, _) in agreements.items() if hits == best}
     if len(likely) > 1:
         older = set() if best else _cleared(reader, walk, likely & blank)
