@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -49,7 +50,7 @@ def facts(memory: Memory) -> list[str]:
     return [fact.text for fact in memory.read(kind="fact")]
 
 
-def said(memory: Memory, text: str, **options: str) -> str | None:
+def said(memory: Memory, text: str, **options: Any) -> str | None:
     captured = capture(memory, text, **options)
     return None if captured is None else captured.reply
 
