@@ -168,7 +168,7 @@ class Discussion:
         )
 
     def _word_request(self, text: str) -> list[Finding]:
-        from recollect.agents.llm_extractor import word_request  # here, not above: it needs an extra
+        from recollect.agents.llm_extractor import word_request  # here, not above: it loads Pydantic
 
         assert self._model is not None
         return word_request(self._model, self.memory, text)

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from recollect.errors import MissingExtraError
-
-try:
-    from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
-except ImportError:  # every extra with a model brings it along
-    raise MissingExtraError("llm", "MemoryEntry") from None
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 Category = Literal["preference", "work_context", "personal_context", "reading_history"]
 Action = Literal["add", "update", "remove"]
