@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "recollect"
 
 FLOORS = {
-    "errors": 0, "times": 0, "userid": 0, "records": 0, "config": 0, "text": 0, "usage_metrics": 0,
+    "errors": 0, "counts": 0, "times": 0, "userid": 0, "records": 0, "config": 0, "text": 0, "usage_metrics": 0,
     "document": 1, "policy": 1, "search": 1,
     "checks": 2, "store": 2,
     "fields": 3,

@@ -153,7 +153,7 @@ def test_G4_P8_what_the_assistant_said_is_not_taken_for_the_persons_own(memory: 
 
 def test_G4_P7_nothing_is_made_for_who_never_had_a_memory(tmp_path: Path) -> None:
     with recollect.open(tmp_path, enabled=False) as app:
-        assert "paused" in (said(app.user("new"), "Remember that I like tea") or "")
+        assert "turned off" in (said(app.user("new"), "Remember that I like tea") or "")
         assert not app.user("new").exists
 
 

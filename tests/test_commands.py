@@ -845,6 +845,15 @@ def test_U2_undo_does_not_take_a_link_apart(known: World) -> None:
     assert "Kubernetes" in str(known.run("undo")) and "Lives in Lviv" in str(known.run(""))
 
 
+def test_R7_clear_says_that_a_link_is_final(world: World) -> None:
+    for who in (ME, TERMINAL):
+        world.app.identities.memory(who).remember(f"Lives on {who[0]}")
+    world.run(f"link {_code(world.run('link'))}", TERMINAL)
+    world.run("link yes")
+    world.run("link yes", TERMINAL)
+    assert "link can no longer be undone" in str(world.press(world.run("clear"), "Erase everything"))
+
+
 def test_U2_choices_offered_before_a_link_touch_nothing_of_the_other_memory(world: World) -> None:
     for who, drinks in ((ME, "tea"), (TERMINAL, "coffee")):
         for n in range(4):

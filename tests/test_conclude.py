@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect import Memory, Recollect
+from recollect import Episode, Memory, Recollect
 from recollect.agents.conclude import conclude, idle_sessions
 from recollect.agents.extract import Extraction, by_rules, extract
 from recollect.agents.gather_interactions import Gathered
@@ -260,3 +260,52 @@ def test_G5_it_works_on_postgresql(postgres_url: str, clock: FrozenClock) -> Non
         assert idle_sessions(memory, clock=clock) == ["s1"]
         assert conclude(memory, "s1", title=TITLE, clock=clock) is not None
         assert idle_sessions(memory, clock=clock) == [] and facts(memory) == ["location: Oslo"]
+
+
+def test_C12_a_discussion_of_some_weight_becomes_one_episode(memory: Memory, clock: FrozenClock) -> None:
+    memory.report("discussion", title=TITLE, session="s1")
+    talk(memory, clock, "We run it in production.", "The vacuum worries me.")
+    conclude(memory, "s1", clock=clock)
+    assert memory.read(kind="episode") == []  # two remarks
+    talk(memory, clock, "So we upgrade in May.")
+    done = conclude(memory, "s1", clock=clock)
+    (episode,) = memory.read(kind="episode")
+    assert isinstance(episode, Episode) and (episode.topic, episode.participants) == (TITLE, ("u1",))
+    assert len(episode.messages) == 3 and "“So we upgrade in May.”" in episode.content
+    talk(memory, clock, "One more thing.")
+    conclude(memory, "s1", clock=clock)
+    assert [one.id for one in memory.read(kind="episode")] == [episode.id]
+    assert done is not None and done.run is not None
+    memory.undo(done.run.id)
+    assert memory.read(kind="episode") == []
+
+
+@pytest.mark.parametrize(("number", "seconds", "made"), [(10, 40, 1), (9, 60, 0), (10, 10, 0)])
+def test_C12_a_long_conversation_becomes_an_episode(
+    memory: Memory, clock: FrozenClock, number: int, seconds: int, made: int
+) -> None:
+    for count in range(number):
+        memory.say(f"For the wedding we need thing number {count}", session="s1")
+        clock.tick(seconds=seconds)
+    conclude(memory, "s1", clock=clock)
+    assert len(memory.read(kind="episode")) == made
+
+
+@pytest.mark.parametrize(("fallback", "made"), [(True, 1), (False, 0)])
+def test_C12_where_a_model_manages_memory_alone_episodes_are_its_task(
+    tmp_path: Path, clock: FrozenClock, fallback: bool, made: int
+) -> None:
+    with recollect.open(tmp_path / "other", clock=clock, automated_fallback=fallback) as app:
+        memory = app.user("u1")
+        talk(memory, clock, *(f"Thing number {number} is missing" for number in range(12)))
+        memory.say("Mhm.", session="s1", role="assistant", metadata={"tools": True})
+        conclude(memory, "s1", clock=clock)
+        assert len(memory.read(kind="episode")) == made
+
+
+def test_C12_an_episode_that_a_model_made_is_kept_as_it_is(app: Recollect, memory: Memory, clock: FrozenClock) -> None:
+    talk(memory, clock, *(f"Thing number {number} is missing" for number in range(12)))
+    given = {"topic": "The wedding", "summary": "What is missing.", "importance": 0.8}
+    app.tools("u1", "facts", session="s1").call("create_episode", given)
+    conclude(memory, "s1", clock=clock)
+    assert [one.content for one in memory.read(kind="episode")] == ["What is missing."]

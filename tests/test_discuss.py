@@ -10,6 +10,8 @@ import pytest
 import recollect
 from recollect.agents.discuss import Discussion
 from recollect.agents.models import open_model
+from recollect.errors import ConfigError
+from recollect.surfaces.chat.conversation import Conversation
 from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say
 
 
@@ -141,3 +143,38 @@ def test_G8_P7_without_a_model_it_says_that_nothing_is_kept(app: recollect.Recol
     for off, told in ((False, "Memory is paused"), (True, "This is incognito")):
         app.user("u1").pause(incognito=off)
         assert told in _discussion(app, None).answer("I live in Oslo now").text
+
+
+def test_C11_the_persona_comes_first_and_guidance_only_with_the_tools(tmp_path: Path) -> None:
+    with ModelServer(lambda asked: Say("Ага")) as server, open_model(f"{server.openai_url}#test", key="k") as model:
+        for tool_based in (True, False):
+            with recollect.open(tmp_path, persona="Ти гряг, саркастичний бот.", tool_based=tool_based) as app:
+                Discussion(app.tools("u1", "facts", session="d1"), model).answer("Привіт")
+                Discussion(app.tools("u1", "facts", session="d2"), model, persona="You are Bo.").answer("Hi")
+                Discussion(app.tools("u1", "notes", session="d3"), model).answer("Hi")
+        ours, own, notes, *without = (request.system or "" for request in server.requests)
+    assert ours.startswith("Ти гряг, саркастичний бот.\n") and "СИСТЕМА ПАМ'ЯТІ" in ours  # as the persona is Ukrainian
+    assert own.startswith("You are Bo.\n") and "MEMORY MANAGEMENT" in own and "EPISODE CREATION" in own
+    assert "remember_fact" not in notes
+    assert not any("remember_fact" in each for each in without)
+
+
+def test_C11_a_chat_that_began_without_tools_goes_on_without_them(tmp_path: Path) -> None:
+    with ModelServer(lambda asked: Say("Mhm.")) as server, open_model(f"{server.openai_url}#test", key="k") as model:
+        for setting, chats in ((0, ["old"]), (100, ["middle"]), ("new", ["old", "middle", "new", "old", "new"])):
+            with recollect.open(tmp_path, tool_rollout=setting) as app:
+                for chat in chats:
+                    Discussion(app.tools("u1", "notes", session=chat), model).answer("Hello")
+        assert [bool(asked.tools) for asked in server.requests] == [False, True, False, True, True, False, True]
+
+
+def test_C11_settings_of_the_discussion_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"MEMORY_TOOL_ROLLOUT .*whole number or new"):
+        recollect.Config.load({"MEMORY_TOOL_ROLLOUT": "old"})
+    with pytest.raises(ConfigError, match="from 0 to 100"):
+        recollect.Config(tool_rollout=101)
+    with pytest.raises(ConfigError, match="MEMORY_TOOL_ROLLOUT"):
+        recollect.Config(tool_rollout="some")
+    named = pytest.raises(ConfigError, match="'nots' is not one of entries, notes")
+    with recollect.open(tmp_path, tool_suites="facts, nots") as app, named:
+        Conversation(app, ("test", "ann"), place="chat")

@@ -435,11 +435,11 @@ def test_F4_without_files_prose_is_dropped_and_told() -> None:
         memory = app.user("u1")
         outcome = edited(memory.edit("Dear diary\n\n## Key Facts\n- Likes tea\n> a quote\n"))
         assert outcome.notices == (
-            "MEMORY.md: 2 passage(s) of your text are not facts and were not kept, because this memory has no files",
+            "MEMORY.md: 2 passages of your text not kept, because only facts are kept in a memory without files",
         )
         assert facts(memory) == ["Likes tea"] and "diary" not in memory.show()
         nothing = memory.edit("Dear diary, again\n\n## Key Facts\n- Likes tea\n")
-        assert isinstance(nothing, Unchanged) and "1 passage(s)" in nothing.notices[0]
+        assert isinstance(nothing, Unchanged) and "1 passage of" in nothing.notices[0]
         assert not edited(memory.edit(memory.show() + "- Has a cat\n")).notices
         refused(memory.edit(memory.show() + f"- Token: {_SECRET}\n"), "secret")
 

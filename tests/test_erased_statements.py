@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import Memory, Refused
+from recollect import Duplicate, Memory, Refused
 from recollect.surfaces.chat.conversation import Conversation
 from recollect.testing import FrozenClock
 from recollect.tools.catalog import tools_of
@@ -166,6 +166,92 @@ def test_R7_an_old_export_brings_back_no_title(app: recollect.Recollect, tmp_pat
     memory.clear()
     memory.import_(tmp_path / "old.zip")
     assert_gone(memory, "import")
+
+
+# other spellings, and other hands
+
+MARKUP = [
+    *(
+        "~~{}~~",
+        "🙂 {}",
+        "🙂 {} 🙂",
+        "✓ {}",
+        "→ {}",
+        "☐ {}",
+        "+{}+",
+        "${}$",
+        "{}™",
+        "{}²",
+        "★{}★",
+        "<b>{}</b>",
+    ),
+    *("&quot;{}&quot;", "{}&nbsp;", "[{}](http://x)", "![{}](x.png)", "{0}, {0}", "{0}; {0}; {0}", "(1) {}", "a) {}"),
+    *("{} [1]", "{}.[2]", "- [ ] {}", "Note: {}", "me — {}", "{} — so they say", "one\n{}.\nthree"),
+]
+JOINTS = [" / ", " + ", "~", "+", "%20", ", ", "\u00a0", "_"]
+
+
+@pytest.mark.parametrize("said", [*(one.format(SAID) for one in MARKUP), *(SAID.replace(" ", one) for one in JOINTS)])
+def test_R7_symbols_and_markup_do_not_hide_an_erased_statement(app: recollect.Recollect, said: str) -> None:
+    memory = app.user(USER)
+    store_and_erase(memory)
+    for write in (memory.remember, memory.note, lambda text, source: memory.episode("x", text, source=source)):
+        outcome = write(said, source="discussion:1")
+        assert isinstance(outcome, Refused) and outcome.reason == "erased", said
+    assert memory.remember(said).done  # the person may
+
+
+def test_R7_symbols_that_say_something_are_not_dropped(app: recollect.Recollect) -> None:
+    memory = app.user(USER)
+    for said in ("Likes C++", "I like 🍎", SAID):
+        memory.remember(said)
+        memory.erase(memory.read()[-1].id)
+    for other in ("Likes C", "Likes C#", "I like 🍊", "Suffers since 2019", f"Her aunt, who {SAID.lower()}, is well"):
+        assert memory.remember(other, source="inferred").done, other
+    assert not memory.remember("I like 🍎!", source="inferred").done
+
+
+def test_R7_a_source_that_is_inherited_claims_nothing(app: recollect.Recollect) -> None:
+    memory = app.user(USER)
+    store_and_erase(memory)
+    agent = memory.acting("agent:x", agent="x")
+    ids = [memory.remember(text).record.id for text in ("Owns a boat", "Sails it")]  # type: ignore[attr-defined]
+    assert isinstance(agent.merge(ids, SAID), Refused)
+    assert isinstance(agent.update("drink", tags=[SAID]), Refused)
+    assert isinstance(agent.edit(f"---\ntitle: {SAID}\n---\n# User Memory\n"), Refused)
+    memory.update("drink", "coffee", note=SAID, source="discussion:1")
+    assert_gone(memory, "inherited")
+    assert memory.merge(ids, SAID).done  # the person may
+
+
+def test_R7_another_program_s_memory_does_not_bring_it_back(app: recollect.Recollect, tmp_path: Path) -> None:
+    memory = app.user(USER)
+    store_and_erase(memory)
+    told = [("me", SAID), (SAID, "good"), ("me", "Owns a boat")]
+    lines = [
+        json.dumps({"type": "entity", "name": name, "entityType": "person", "observations": [text]})
+        for name, text in told
+    ]
+    (tmp_path / "memory.jsonl").write_text("\n".join(lines))
+    report = memory.import_(tmp_path / "memory.jsonl")
+    assert (report.written, report.refused) == (1, 2)
+    assert_gone(memory, "import")
+
+
+def test_R7_agents_may_say_what_the_person_had_remembered_again(app: recollect.Recollect, clock: FrozenClock) -> None:
+    memory = app.user(USER)
+    store_and_erase(memory)
+    clock.tick(seconds=1)
+    agent = memory.acting("agent:x")
+    assert isinstance(agent.remember(SAID, key="illness", source="inferred"), Refused)
+    memory.remember(SAID, key="illness")
+    assert isinstance(agent.remember(SAID, key="illness", source="inferred"), Duplicate)
+    assert agent.say(SAID, session="c", role="assistant").done
+    assert agent.note(f"What we know\n\n- {SAID}", source="inferred").done
+    clock.tick(seconds=1)
+    memory.erase("illness")
+    assert isinstance(agent.remember(SAID, source="inferred"), Refused)
+    assert isinstance(agent.say(SAID, session="d", role="assistant"), Refused)
 
 
 # what the person says again

@@ -80,7 +80,7 @@ def test_F9_a_rebuild_says_which_interactions_are_lost(tmp_path: Path) -> None:
         with pytest.raises(StoreCorruptError, match="recollect rebuild"):
             memory.interactions()
         report = memory.rebuild()
-        assert report.lost == ("1 reported interaction(s)",)
+        assert report.lost == ("1 reported interaction",)
         assert memory.interactions() == [] and len(memory.runs()) == 1 and memory.verify() == []
 
 

@@ -603,3 +603,12 @@ def test_F4_a_person_and_an_agent_taking_turns_agree_in_the_end(
         assert memory.verify() == []
         again = recollect.open(folder).user("u1")
         assert again.read() == memory.read() and again.verify() == []
+
+
+def test_a_note_that_was_erased_is_not_reported_as_missing(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app:
+        memory = app.user("u1")
+        memory.jot("Went out")
+        memory.erase(memory.read(kind="daily")[0].id)
+        assert not memory.jot("Came back").notices and memory.notices() == []
+        assert "Came back" in memory.daily() and memory.verify() == []

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -392,3 +393,14 @@ def test_a_record_gets_no_category_of_another_kind(app: Recollect) -> None:
     assert memory.update("drink", category="preference").done
     assert memory.update(observation.id, category="lesson").done
     assert memory.verify() == []
+
+
+def test_progress_that_cannot_be_called_is_refused(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app:
+        memory = app.user("u1")
+        memory.remember("Likes tea")
+        verbs: list[Callable[..., Any]] = [memory.verify, memory.embed, partial(memory.export, tmp_path / "x.zip")]
+        for verb in verbs:
+            with pytest.raises(InvalidInputError, match="progress"):
+                verb(progress="x")
+        assert not (tmp_path / "x.zip").exists()

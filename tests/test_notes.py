@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,9 @@ def test_T2_the_round_trip_of_the_seed(call: Caller) -> None:
     assert 0 < found[0]["score"] <= 1
     assert call("memory_update", note_id=note, content="User prefers the name SG")["note_id"] == note
     assert [hit["text"] for hit in call("memory_search", query="name")] == ["User prefers the name SG"]
-    assert call("memory_search", query="Shantanu") == []
+    (earlier,) = call("memory_search", query="Shantanu")
+    assert (earlier["note_id"], earlier["text"]) == (note, "User prefers the name SG")
+    assert earlier["earlier"] == "User's name is Shantanu"
     assert call("memory_delete", note_id=note)["status"] == "success"
     assert call("memory_search", query="name") == []
 
@@ -128,3 +131,54 @@ def test_T2_a_long_note_answers_with_the_part_that_matched(call: Caller) -> None
     call("memory_save", content=f"{filler}\n\nThe safe word is xylophone.\n\n{filler}")
     (hit,) = call("memory_search", query="xylophone")
     assert "xylophone" in hit["text"] and len(hit["text"]) < 4000
+
+
+def test_C8_a_broad_query_lists_the_newest_and_most_important(app: recollect.Recollect, call: Caller) -> None:
+    memory = app.user("u1")
+    memory.note("Bought tulips", importance=1.0)
+    for number in range(6):
+        memory.note(f"Paid invoice {number} to supplier {number * 7}")
+    for query in ("everything", "Що ти знаєш про мене?", "was weißt du über mich?", "所有笔记", "list all my notes"):
+        found = [hit["text"] for hit in call("memory_search", query=query)]
+        assert len(found) == 5 and found[0] == "Bought tulips" and found[1].startswith("Paid invoice 5"), query
+    for query in ("notes about tulips", "what do you know about tulips?"):
+        assert [hit["text"] for hit in call("memory_search", query=query)] == ["Bought tulips"], query
+
+
+def test_C8_what_a_note_said_before_is_found_until_it_is_erased(app: recollect.Recollect, call: Caller) -> None:
+    note = call("memory_save", content="User's name is Shantanu")["note_id"]
+    call("memory_update", note_id=note, content="User prefers SG")
+    call("memory_update", note_id=note, content="User prefers Sam")
+    (hit,) = call("memory_search", query="Shantanu")
+    assert (hit["text"], hit["earlier"]) == ("User prefers Sam", "User's name is Shantanu")
+    assert app.user("u1").search("Shantanu") == []
+    app.user("u1").erase_topic("Shantanu")
+    assert call("memory_search", query="Shantanu") == []
+
+
+def test_C8_what_a_corrected_or_undone_note_said_is_not_an_earlier_state(
+    app: recollect.Recollect, call: Caller
+) -> None:
+    memory = app.user("u1")
+    note = call("memory_save", content="The piano is green")["note_id"]
+    memory.update(note, "The organ is red", reason="correction")
+    assert call("memory_search", query="piano") == []
+    memory.undo()
+    assert [hit["text"] for hit in call("memory_search", query="piano")] == ["The piano is green"]
+
+
+def test_C8_the_earlier_wording_stays_behind_the_wall_of_its_chat(app: recollect.Recollect) -> None:
+    one, two = (app.tools("u1", "notes", chat=chat, session=chat) for chat in ("1", "2"))
+    note = json.loads(one.call("memory_save", {"content": "The code word is zorblatt"}).text)["note_id"]
+    one.call("memory_update", {"note_id": note, "content": "There is no password now"})
+    assert "earlier" in one.call("memory_search", {"query": "zorblatt"}).text
+    assert json.loads(two.call("memory_search", {"query": "zorblatt"}).text) == []
+    assert json.loads(two.call("memory_search", {"query": "everything"}).text) == []
+
+
+def test_C8_a_category_is_found_however_it_is_written(app: recollect.Recollect, call: Caller) -> None:
+    call("memory_save", content="The tea company is our client", category="Big Clients")
+    app.user("u1").remember("Prefers tea", category="preference")
+    assert [hit["category"] for hit in call("memory_search", query="tea", category=" big  clients")] == ["big clients"]
+    assert [hit["text"] for hit in call("memory_search", query="tea", category="preference")] == ["Prefers tea"]
+    assert call("memory_search", query="tea", category="garden") == []

@@ -101,3 +101,13 @@ def test_T3_the_scratchpad_of_the_seed(call: Caller) -> None:
 def test_T3_the_scratchpad_is_not_recalled(call: Caller) -> None:
     call("scratchpad_set", key="zebra", value="zebra crossing")
     assert call("recall", query="zebra") == []
+
+
+def test_T3_nothing_is_stored_if_one_was_erased(call: Caller) -> None:
+    memory = call.suite.memory
+    memory.remember("Takes zoloftium daily", key="pill")
+    memory.erase("pill")
+    result = call.result("remember_fil", findings=["Found one", "Takes zoloftium daily"], lessons=["Lesson two"])
+    assert result.status == "refused" and "findings[1]" in result.text and "Nothing was stored" in result.text
+    assert memory.read() == []
+    assert call.result("remember_fil", findings=["Found one"], lessons=["Lesson two"]).status == "ok"

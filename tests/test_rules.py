@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import recollect
 from recollect.agents.rules import Explicit, Learned, ReadingEvent, find_explicit, learn, learn_interests
+from recollect.agents.rules.cyrillic import cyrillic_language
 from recollect.agents.rules.tables import CODES, TRIGGER_CODES, language_tables, triggers
 from recollect.errors import InvalidInputError
 from recollect.policy.code import looks_like_code
@@ -382,6 +383,67 @@ def test_every_language_can_ask(code: str) -> None:
     assert triggers(code).code == code
 
 
+@pytest.mark.parametrize(
+    ("said", "key", "content"),
+    [
+        ("Моя улюблена страва — вареники", "улюблена_страва", "Вареники"),
+        ("Волейбол - мій улюблений вид спорту", "улюблений_вид_спорту", "Волейбол"),
+        ("Мой любимый писатель — Чехов", "любимый_писатель", "Чехов"),
+        ("Рим - мой любимый город", "любимый_город", "Рим"),
+        ("Обожнюю морозиво", "likes", "Любить морозиво"),
+        ("Терпеть не могу сквозняки", "dislikes", "Ненавидит сквозняки"),
+        ("Люблю печиво", "likes", "Любить печиво"),
+        ("Люблю печенье", "likes", "Любит печенье"),
+        ("Я не дуже люблю спеку", "dislikes", "Не дуже любить спеку"),
+        ("Я не умею плавать", "skill", "Не умеет плавать"),
+        ("Я вмію шити", "skill", "Вміє шити"),
+        ("Працюю зварювальником на заводі", "role", "Працює зварювальником на заводі"),
+        ("Я работаю в аптеке", "work", "Работает в аптеке"),
+        ("Щосуботи ходжу до басейну", "habit", "Щосуботи ходить до басейну"),
+        ("Я никогда не ношу часы", "habit", "Никогда не носит часы"),
+        ("Мені сорок два роки", "age", "Сорок два"),
+        ("Я боюся висоти", "trait", "Боїться висоти"),
+        ("Мого брата звати Остап", "остап", "Брат"),
+        ("Живу с мамой в Твери", "location", "Живёт в Твери"),
+        ("Я не їм грибів", "diet", "Не їсть грибів"),
+        ("Я хочу написати роман", "goal", "Хоче написати роман"),
+    ],
+)
+def test_ukrainian_and_russian_in_their_own_words(said: str, key: str, content: str) -> None:
+    assert [(one.key, one.content) for one in learn(said)] == [(key, content)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Люблю тебе", "Я захоплююся вами", "Боюсь, что не успею", "Маю питання", "Я не живу в Одесі", "Я не врач",
+        "Я ніколи тебе не забуду", "Це мій улюблений предмет", "Мій улюблений вид спорту", "Я хочу бути з тобою",
+        "Я зараз говорю з другом", "Ніколи не здавайся", "Завжди так", "Я закінчив роботу", "Я працюю разом з ним",
+    ],
+)  # fmt: skip
+def test_ukrainian_and_russian_that_say_nothing(said: str) -> None:
+    assert learn(said) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Я люблю каву", "uk"), ("Я люблю кофе", "ru"), ("Дуже люблю грати", "uk"), ("Кстати, живу в Омске", "ru"),
+        ("Я люблю собак", ""), ("Живу в Умани", ""), ("Гарний ранок", "uk"), ("Последний день", "ru"),
+    ],
+)  # fmt: skip
+def test_which_of_the_two_a_text_is(text: str, code: str) -> None:
+    assert cyrillic_language(text) == code
+
+
+def test_what_fits_both_languages_is_read_as_the_one_before_it_or_the_one_that_is_set() -> None:
+    assert learn("Я люблю собак")[0].content == "Любит собак"
+    assert learn("Я люблю собак", before=[("user", "Привіт, як справи?")])[0].content == "Любить собак"
+    assert learn("Я люблю собак", language="uk")[0].content == "Любить собак"
+    assert learn("Я люблю собак. Ще й котів.")[0].content == "Любить собак"
+    assert learn("Я люблю рыбу", language="uk")[0].content == "Любит рыбу"
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_the_tables_name_only_what_is_there(code: str) -> None:
     rules = language_tables(code).rules
@@ -389,7 +451,7 @@ def test_the_tables_name_only_what_is_there(code: str) -> None:
     for rule in rules:
         gaps = {name for name in rule.pattern.groupindex if not name.startswith("from")}
         named = {part.partition("}")[0] for part in f"{rule.content}{rule.key}".split("{")[1:]}
-        assert {name.removesuffix("3") if name not in gaps else name for name in named} <= gaps, rule
+        assert {name.rstrip("13") if name not in gaps else name for name in named} <= gaps, rule
         assert rule.sort.type in FACT_TYPES and rule.sort.category in CATEGORIES
 
 

@@ -60,9 +60,9 @@ def suite(app: recollect.Recollect) -> Suite:
 def test_T7_the_suites_have_the_tools_they_should() -> None:
     sizes = {name: len(tools) for name, tools in SUITES.items()}
     assert sizes == {
-        "entries": 6, "notes": 4, "observations": 11, "facts": 11, "profile": 5, "sessions": 5, "files": 1,
+        "entries": 6, "notes": 4, "observations": 11, "facts": 11, "profile": 5, "sessions": 6, "files": 1,
     }  # fmt: skip
-    assert len(NAMES) == len(set(NAMES)) == 43
+    assert len(NAMES) == len(set(NAMES)) == 44
     for name in NAMES:
         assert name.isidentifier() and len(name) <= 64 and suite_of(name) is not None
     assert suite_of("nothing") is None
@@ -74,10 +74,13 @@ def test_T7_the_suites_have_the_tools_they_should() -> None:
 def test_T7_a_tool_of_the_seeds_is_declared_as_they_do(name: str) -> None:
     seed = SEED_TOOLS[name]
     [found] = [one for one in TOOLS if one.name == name]
-    assert (found.suite, found.description) == (seed["suite"], seed["description"])
+    assert found.suite == seed["suite"]
+    assert found.with_embedder().description.startswith(seed["description"])
     ours, theirs = found.schema(), seed["parameters"]
     assert ours["required"] == theirs["required"]
-    assert list(ours["properties"]) == list(theirs["properties"])
+    assert list(ours["properties"])[: len(theirs["properties"])] == list(theirs["properties"])
+    # the seeds' own extensions: C's fourth, and E's facts that change with time
+    assert ours["properties"].keys() - theirs["properties"].keys() <= {"category", "as_of", "valid_from"}
     for parameter, declared in theirs["properties"].items():
         mine = ours["properties"][parameter]
         for word, value in declared.items():
@@ -105,7 +108,8 @@ def test_T7_a_schema_is_valid_and_takes_an_example(one: Tool) -> None:
 def _examples(suite: Suite, name: str, **more: Any) -> dict[str, Any]:
     """Arguments that a tool takes."""
     given = {one: _example(schema) for one, schema in suite.schema(name)["properties"].items()}
-    better = {"user_id": suite.memory.user_id, "fact_types": ["preference"], "fact_type": "preference"} | more
+    better = {"user_id": suite.memory.user_id, "fact_types": ["preference"], "fact_type": "preference"}
+    better |= {"as_of": "2026-02-12", "valid_from": "2036-02-12"} | more
     return given | {one: value for one, value in better.items() if one in given}
 
 
@@ -161,7 +165,7 @@ def test_T7_functions_work_however_they_are_called(app: recollect.Recollect) -> 
 
 @pytest.mark.parametrize(
     ("args", "kwargs"),
-    [((), {}), (("a", 1, True, "more"), {}), (("a",), {"query": "b"}), ((), {"qery": "a"}), (([],), {}), (("a",), {"top_kk": 1})],
+    [((), {}), (("a", 1, True, "b", "more"), {}), (("a",), {"query": "b"}), ((), {"qery": "a"}), (([],), {}), (("a",), {"top_kk": 1})],
 )  # fmt: skip
 def test_T7_a_function_called_wrong_answers(app: recollect.Recollect, args: Any, kwargs: Any) -> None:
     told = json.loads(app.tools("u1", "notes").functions()["memory_search"](*args, **kwargs))

@@ -467,3 +467,25 @@ def test_R8_export_to_an_impossible_place_leaves_nothing(source: Memory, tmp_pat
     with pytest.raises(RecollectError):
         source.export(tmp_path / "no" / "such" / "folder" / "a.zip")
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("also_records", [False, True])
+@pytest.mark.parametrize("how", ["clear", "topic"])
+def test_R8_an_archive_does_not_bring_back_erased_interactions(tmp_path: Path, how: str, also_records: bool) -> None:
+    with recollect.open(tmp_path / "memories") as app:
+        memory = app.user("u1")
+        if also_records:
+            memory.remember("Likes tea")
+        memory.report("read", title="Zoloftium dosage guide", id="ev-1")
+        memory.report("read", title="About zoloftium")
+        archive = memory.export(tmp_path / "old.zip")
+        if how == "clear":
+            memory.clear()
+        else:
+            memory.erase_topic("zoloftium")
+        report = memory.import_(archive)
+        assert report.interactions == 0 and report.refused >= 2 and memory.interactions() == []
+        assert memory.report("read", title="Zoloftium dosage guide", id="ev-1").message.startswith("Not stored")
+        assert memory.interactions() == [] and memory.verify() == []
+        memory.report("read", title="Something new")
+        assert len(memory.interactions()) == 1

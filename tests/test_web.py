@@ -600,6 +600,15 @@ def test_U6_pause_incognito_resume_and_consents(person: tuple[Memory, Visit]) ->
     assert memory.consents() == ()
 
 
+def test_U6_memory_that_is_off_for_everyone_is_not_called_paused(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, enabled=False) as app:
+        app.keys.create(scope="admin")
+        with serving(app, who := Login(app.keys, open=True)) as url:
+            visit = visiting(url, who, "anna")
+            assert "Memory is turned off for everyone: nothing is stored." in visit.seen()
+            assert "Memory is on again" not in visit.post("settings/mode", mode="on")
+
+
 def test_U6_memory_is_paused_and_resumed_from_any_page_and_one_stays_there(person: tuple[Memory, Visit]) -> None:
     memory, visit = person
     a_life(memory)
@@ -713,6 +722,26 @@ def test_R7_a_topic_is_shown_and_then_forgotten_or_erased_exactly_as_shown(perso
     assert [hit.record.content for hit in memory.search("trains")] == ["Model trains fill the attic"]
     assert "flights" not in visit.get("timeline") and "an erased record" in visit.get("timeline")
     visit.post("settings/remove", 422, ids="", how="erase", sure="1")
+
+
+def test_R7_a_topic_that_only_the_copy_of_a_joined_memory_mentions_is_erased(
+    shared: tuple[Recollect, Login, str], person: tuple[Memory, Visit]
+) -> None:
+    app, (memory, visit) = shared[0], person
+    own, other = ("web", memory.user_id), ("telegram", memory.user_id)
+    app.identities.bind(own, memory.user_id)
+    memory.remember("Likes tea")
+    theirs = app.identities.memory(other)
+    theirs.forget(theirs.remember("Takes zoloftium daily").record.id)  # type: ignore[attr-defined]
+    app.identities.enter_code(other, app.identities.start_link(own).text)
+    app.identities.confirm(other)
+    app.identities.confirm(own)
+    ids = re.search(r'name="ids" value="([^"]+)"', visit.get("settings/topic?topic=zoloftium"))
+    assert ids
+    visit.post("settings/remove", ids=ids[1], how="forget", topic="zoloftium")
+    assert "joined" in visit.post("settings/remove", ids=ids[1], how="erase", sure="1", topic="zoloftium")
+    assert "Nothing found" in visit.get("settings/topic?topic=zoloftium")
+    assert [record.text for record in memory.read()] == ["Likes tea"]
 
 
 def test_R7_one_record_and_everything_are_erased_with_a_receipt(person: tuple[Memory, Visit]) -> None:

@@ -12,7 +12,7 @@ import random
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,6 +30,7 @@ from recollect.work.lease_owners import is_dead, new_owner
 from recollect.work.wakeup import Watcher
 from recollect.work.worker import Backoff, Worker, describe
 from tests.contracts.queue_contract import finish, take, task
+from tests.contracts.recall_contract import until
 from tests.fakes.queue import MemoryQueue
 from tests.volume import volume
 
@@ -111,6 +112,49 @@ def test_W2_even_an_exit_of_a_handler_ends_only_its_job(queue: Queue) -> None:
     with Worker(queue, {"exit": leave, "t": lambda job: "alive"}, concurrency=1, backoff=_AT_ONCE):
         assert ended(queue, queue.put(task("exit", max_attempts=2)).id).state == "dead"
         assert ended(queue, queue.put(task("t")).id).result == "alive"
+
+
+class _UnprintableError(GiveUpError):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def _odd_delay() -> RetryLaterError:
+    error = RetryLaterError(1)
+    error.seconds = "x"  # type: ignore[assignment]
+    return error
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        *(lambda value=value: RetryLaterError(value) for value in (float("nan"), float("inf"), 253402300799, 10**400)),
+        *(lambda value=value: RetryLaterError(value) for value in ("x", None, True, -float("inf"), [1])),
+        _odd_delay,
+        lambda: GiveUpError("half a character \ud800 and \0"),
+        lambda: GiveUpError("x" * 1_000_000),
+        _UnprintableError,
+    ],
+)
+def test_W2_nothing_that_a_handler_raises_stops_the_worker(queue: Queue, raised: Callable[[], Exception]) -> None:
+    def fail(job: Job) -> None:
+        raise raised()
+
+    worker = Worker(queue, {"fail": fail, "t": lambda job: "alive"}, concurrency=1, backoff=_AT_ONCE).start()
+    put = queue.put(task("fail", user_id="u1", max_attempts=2))
+    until(lambda: bool((job := queue.job(put.id)) and job.error))
+    assert ended(queue, queue.put(task("t", user_id="u2")).id).result == "alive"
+    assert worker.stop(timeout=10)
+    job = queue.job(put.id)
+    assert job is not None and job.state in ("ready", "dead") and len(job.error or "") < 2_000
+
+
+def test_W2_a_retry_needs_a_number_of_seconds() -> None:
+    for value in ("x", None, float("nan"), True):
+        with pytest.raises(InvalidInputError, match="seconds"):
+            RetryLaterError(value)  # type: ignore[arg-type]
+    assert RetryLaterError(-5).seconds == 0 and RetryLaterError(60).seconds == 60
+    assert RetryLaterError(10**400).seconds == RetryLaterError(float("inf")).seconds == 30 * 86_400
 
 
 def test_W2_neither_log_nor_error_quotes_what_is_worked_on(queue: Queue, caplog: pytest.LogCaptureFixture) -> None:

@@ -19,10 +19,10 @@ from recollect.errors import InvalidInputError, StoreError
 from recollect.identity.erasure import ErasureHooks
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.files.disk import DiskFiles
+from recollect.memory.files.file_system import remove_folder
 from recollect.memory.memory import Memory
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.vectors import Embedding
-from recollect.policy.topics import Topic
 from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recollect.agents.extract import Extractor
     from recollect.identity.links import Identities
     from recollect.memory.trends import Trend
+    from recollect.memory.write import Write
     from recollect.search.embedders.embedder import Embedder
     from recollect.store.keys import ApiKeys
     from recollect.store.postgres_connections import Pool
@@ -437,7 +438,7 @@ class Recollect:
                 unless()
             if folder is not None:
                 # under the store's lock: otherwise new writes would be deleted, or deleted files read
-                removed.append(_remove_folder(folder))
+                removed.append(remove_folder(folder))
 
         places = self._store.erase_user(name, None if unless is None and folder is None else under_lock)
         if folder is not None:
@@ -448,23 +449,31 @@ class Recollect:
             places[PENDING] = places.get(PENDING, 0) + 1
         return places | ({"jobs": jobs} if jobs else {})
 
-    def _erase_elsewhere(self, name: str, topics: Sequence[Topic], cleared: bool) -> dict[str, int]:
+    def _erase_elsewhere(self, name: str, write: Write) -> dict[str, int]:
         """Remove what is stored outside a user's memory after an erasure of records, of topics or of everything."""
         removed = {"kept answers": self.keys.forget_answers(name)}
         if self._deferred_calls is not None:
             self._deferred_calls.forget(name)
-        if (topics or cleared) and self._has_queue:
+        if self._has_queue:
             from recollect.work.deferred_calls import TOOL
-            from recollect.work.jobs import speaks_of
+            from recollect.work.jobs import repeats, speaks_of
 
             is_theirs = self._lines_of(name)
 
             def must_go(job: Job) -> bool:
-                # a tool call would bring back what was cleared; messages to a bot came after it and stay queued
-                return is_theirs(job) and ((cleared and job.name == TOOL) or speaks_of(job, topics))
+                if not is_theirs(job):
+                    return False
+                if job.user_id != name:  # messages to a bot came after the erasure and stay queued
+                    return (write.cleared and job.state == "dead") or speaks_of(job, write.topics)
+                if write.cleared and job.name != TOOL:
+                    # a job that runs may be this erasure; one that is done without a result holds nothing
+                    return job.state in ("ready", "dead") or job.result is not None
+                return write.cleared or speaks_of(job, write.topics) or repeats(job, write.has_just_erased)
 
             with self.queue() as queue:
                 removed["jobs"] = queue.erase_jobs(must_go)
+                if removed["jobs"] and queue.pending:
+                    write.add_pending()
         return {place: number for place, number in removed.items() if number}
 
     def _lines_of(self, name: str) -> Callable[[Job], bool]:
@@ -567,16 +576,6 @@ def open(
         store = PostgresStore(chosen.database_url, pool_size=chosen.database_pool)
         return Recollect(store, chosen, folder=folder, clock=clock, embedder=embedder)
     return Recollect(SqliteStore(chosen.memory_dir), chosen, folder=chosen.memory_dir, clock=clock, embedder=embedder)
-
-
-def _remove_folder(folder: Path) -> int:
-    import shutil
-
-    if not folder.is_dir():
-        return 0
-    number = sum(1 for path in folder.rglob("*") if path.is_file())
-    shutil.rmtree(folder)
-    return number
 
 
 def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:

@@ -199,6 +199,13 @@ def check_instance(field: str, value: object, kind: type[_T], wanted: str) -> _T
     return value
 
 
+def check_callable(field: str, value: _T) -> _T:
+    """Check something to call, or None."""
+    if value is not None and not callable(value):
+        raise InvalidInputError(field, f"must be a function, not {_type_name(value)}")
+    return value
+
+
 def check_seconds(field: str, value: object, most: float = 86_400) -> float:
     """A length of time, more than 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:

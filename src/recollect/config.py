@@ -15,8 +15,22 @@ from typing import Any
 from recollect.errors import ConfigError, InvalidInputError
 
 
-def _setting(default: Any, variable: str, description: str, low: float | None = None, high: float | None = None) -> Any:
-    return field(default=default, metadata={"variable": variable, "description": description, "low": low, "high": high})
+def _setting(
+    default: Any,
+    variable: str,
+    description: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    words: tuple[str, ...] = (),
+) -> Any:
+    """Declare a setting. ``words`` are allowed in place of a number."""
+    about = {"variable": variable, "description": description, "low": low, "high": high, "words": words}
+    return field(default=default, metadata=about)
+
+
+NEW_CHATS = "new"
+"""The value of MEMORY_TOOL_ROLLOUT for "new chats only"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +118,19 @@ class Config:
         "ENABLE_TOOL_BASED_MEMORY",
         "false: models get no memory tools in discussions; memory is extracted afterwards",
     )
-    tool_rollout: int = _setting(
-        100, "MEMORY_TOOL_ROLLOUT", "the percentage of chats in which models get memory tools", 0, 100
+    tool_rollout: int | str = _setting(
+        100,
+        "MEMORY_TOOL_ROLLOUT",
+        "the percentage of chats in which models get memory tools; new: only chats that have none so far",
+        0,
+        100,
+        words=(NEW_CHATS,),
+    )
+    tool_suites: str = _setting(
+        "entries", "MEMORY_TOOL_SUITES", "the tool suites that models get in discussions, separated by commas"
+    )
+    persona: str = _setting(
+        "", "MEMORY_PERSONA", "who the model is in discussions: a text at the beginning of its system prompt"
     )
     automated_fallback: bool = _setting(
         True, "ENABLE_AUTOMATED_MEMORY_FALLBACK", "extract by rules what models with tools may have missed"
@@ -162,7 +187,7 @@ class Config:
                 value = Path(value)
                 object.__setattr__(self, f.name, value)  # as a caller wrote it
             _check_type(f, value)
-            if low is not None and not low <= value <= high:
+            if low is not None and value not in f.metadata["words"] and not low <= value <= high:
                 raise ConfigError(f"{f.metadata['variable']} is {value}; it must be from {low} to {high}")
         for wanted in filter(None, self.telemetry.replace(" ", "").split(",")):
             if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
@@ -194,7 +219,7 @@ class Config:
         for f in _variables():
             text = environ.get(f.metadata["variable"], "").strip()
             if text:
-                values[f.name] = _parse_setting(f.metadata["variable"], text, type(f.default))
+                values[f.name] = _parse_setting(f, text)
         values.update({name: value for name, value in overrides.items() if value is not None})
         # with PostgreSQL, do not write files to a folder that was never named
         values.setdefault("files", not values.get("database_url") or "memory_dir" in values)
@@ -250,6 +275,9 @@ class Config:
         return changes
 
 
+TURNED_OFF = "memory is turned off for everyone (MEMORY_ENABLED); the operator can turn it on"
+"""The reason why nothing is stored if `Config.enabled` is False."""
+
 _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "True or False"),
     int: ((int,), "a whole number"),
@@ -261,6 +289,8 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 def _check_type(f: Field[Any], value: object) -> None:
     """Raise an error that names the setting, as the environment and as an argument, unless the value has its type."""
     kinds, wanted = _KINDS.get(type(f.default), ((Path,), "a path"))
+    if value in f.metadata["words"]:
+        return
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise ConfigError(
             f"{f.metadata['variable'] or f.name} ({f.name}=) must be {wanted}, not {type(value).__name__}"
@@ -305,7 +335,11 @@ _URLS = (
 _WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 
 
-def _parse_setting(variable: str, text: str, kind: type) -> Any:
+def _parse_setting(f: Field[Any], text: str) -> Any:
+    variable, words = f.metadata["variable"], f.metadata["words"]
+    kind: type[Any] = type(f.default)
+    if text.lower() in words:
+        return text.lower()
     try:
         if kind is bool:
             return _WORDS[text.lower()]
@@ -313,7 +347,7 @@ def _parse_setting(variable: str, text: str, kind: type) -> Any:
             return kind(text)
     except (KeyError, ValueError):
         wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
-        raise ConfigError(f"{variable} is {text!r}; it must be {wanted}") from None
+        raise ConfigError(f"{variable} is {text!r}; it must be {' or '.join([wanted, *words])}") from None
     return Path(text) if issubclass(kind, Path) else text
 
 

@@ -148,7 +148,7 @@ def storage_error(error: OSError, folder: Path) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFullError()
     if error.errno in (errno.EACCES, errno.EPERM) and folder.exists() and not os.access(folder, os.R_OK | os.X_OK):
-        return StoreError(f"cannot read {folder}: {error.strerror}")
+        return StoreError(f"cannot read {folder}: {error.strerror}; check its permissions")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}")
-    return StoreError(f"cannot use {folder}: {error.strerror or error}")
+        return StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}; check its permissions")
+    return StoreError(f"cannot use {folder}: {error.strerror or error}; check this folder, or choose another")

@@ -469,6 +469,7 @@ Offset = Annotated[int, integer_field(0, 2**31 - 1, "The number of results to sk
 Question = Annotated[str, query_field("What to look for.", "WORDS")]
 ContextTopic = Annotated[str, query_field("The topic of the conversation, if known.", "TOPIC")]
 Conversations = Annotated[bool, flag_field("Also search conversations.")]
+Earlier = Annotated[bool, flag_field("Also by what records said before they were updated.")]
 MinScore = Annotated[float, fraction_field("The minimum score, from 0 to 1.")]
 OnlyRef = Annotated[str, line_field("Only this record, by id or key.", "REF", 200)]
 OnlyRun = Annotated[str, filter_field("Only this run.", "ID")]

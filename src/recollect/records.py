@@ -344,7 +344,7 @@ class Hit:
     """A record that a search found, and why.
 
     ``raw_score`` is the sum of the ``signals``, in units of BM25; with word matches only, it is plain BM25. ``score``
-    is the same from 0 to 1. ``passage`` is the part of a long text that matched.
+    is the same from 0 to 1. ``passage`` is the part of a long text that matched, ``earlier`` a former text that did.
     """
 
     record: Record
@@ -354,6 +354,7 @@ class Hit:
     """The words of the query that the record contains, exactly or approximately."""
     signals: dict[str, float] = field(default_factory=dict)
     passage: str = ""
+    earlier: str = ""
 
     @property
     def why(self) -> str:
@@ -373,6 +374,7 @@ _PHRASES = {
     "when": "it tells when",
     "latest": "recent",
     "importance": "important",
+    "earlier": "what it said before",
 }
 """The reasons that a hit shows for its signals. Other signals are only in ``signals``."""
 

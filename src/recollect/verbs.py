@@ -35,6 +35,7 @@ from typing import (
     get_type_hints,
 )
 
+from recollect.checks import check_callable
 from recollect.fields import Check, Field
 
 _P = ParamSpec("_P")
@@ -219,6 +220,8 @@ def _argument(parameter: inspect.Parameter, hint: Any) -> Argument:
 
 
 def _check_of(argument: Argument) -> Check | None:
+    if argument.name in NOT_SENT:
+        return check_callable
     if argument.field is None:
         return None
     check = argument.field.check

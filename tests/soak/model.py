@@ -86,7 +86,7 @@ class Model:
         after = {effect(state) for state in self.states}
         for state in after:
             self.note_version(self.file_lines(state))
-        self.unfinished = set() if certain else after
+        self.unfinished = set() if certain else self.unfinished | after
         self.states = after if certain else self.states | after
 
     def recover(self) -> None:

@@ -160,8 +160,11 @@ def _store_finding(memory: Memory, finding: Finding) -> Outcome:
     before: Outcome | None = None
     if finding.previous and finding.key and fold(finding.previous) != fold(finding.content):
         before = _remember_finding(memory, replace(finding, said_at=_LONG_AGO), finding.previous)
+        if isinstance(before, Written) and (message := _supporting_message(memory, finding)):
+            # it was not known: a record of its own for the time before, which ended with this message
+            memory.forget(before.record.id, reason=_ending_text(finding), replaced_by=message)
     outcome = _remember_finding(memory, finding, finding.content)
-    if isinstance(outcome, Refused) and isinstance(before, Written):
+    if isinstance(outcome, Refused) and isinstance(before, Written) and memory.get(before.record.id).status == "active":
         memory.forget(before.record.id, reason="its successor could not be stored")
     if not isinstance(outcome, Conflict):
         return outcome

@@ -65,7 +65,7 @@ def capture(
     words are stored as unverified. ``message`` is the id of the stored message. ``worded`` returns what a model
     understands a request as; the words of the person are kept beside it unless it says as much.
     """
-    own = without_memory(text)
+    own, language = without_memory(text), memory.config.language or None
     asked = None if is_injection(own) else find_explicit(own)
     if asked is None:
         return None
@@ -78,11 +78,12 @@ def capture(
         if looks_like_instruction(said):
             return Captured(_INSTRUCTION, AppliedFindings.of([Refused(reason="instruction", message=_INSTRUCTION)]))
         own_said = before_role == "user" and is_own(said)
-        findings = [finding_of(one.as_requested(), source, message) for one in learn(said, role=before_role)] or [
+        learned = learn(said, role=before_role, language=language)
+        findings = [finding_of(one.as_requested(), source, message) for one in learned] or [
             _verbatim_finding(said, said, source, message, trusted=own_said)
         ]
     else:
-        findings = [finding_of(one, source, message) for one in learn(own) if one.explicit]
+        findings = [finding_of(one, source, message) for one in learn(own, language=language) if one.explicit]
         if not findings:  # the rules did not accept it as a fact, perhaps a secret: let the policy say why
             findings = [_verbatim_finding(asked.content, asked.excerpt, source, message, durable=asked.durable)]
     findings = [replace(one, kind="fact") for one in findings]  # a decision that was asked for is also a fact

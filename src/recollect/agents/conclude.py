@@ -7,11 +7,12 @@ The memory itself tells which have ended, so a restart forgets none; each conclu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recollect.agents.apply import Finding
+from recollect.agents.episodes import note_episode
 from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, read_mark, run_extraction
 from recollect.agents.gather_interactions import (
     ConversationPart,
@@ -40,10 +41,14 @@ def conclude(
     session: str,
     *,
     title: str | None = None,
+    company: Sequence[str] = (),
     extractor: Extractor = by_rules,
     clock: Clock | None = None,
 ) -> Extracted | None:
-    """Store what a discussion brought since it was last concluded; None if nothing was said since."""
+    """Store what a discussion brought since it was last concluded; None if nothing was said since.
+
+    It becomes an episode if it had some weight. ``company`` are the names of the others who took part.
+    """
     if memory.mode != "on":
         return Extracted(memory.user_id, None, skipped=memory.mode)
     memory = in_chat_of(memory, session)
@@ -68,7 +73,10 @@ def conclude(
         about = [*_opinions(found.findings), *_connections(memory, collected.talks[0], run)]
         return replace(found, notes=tuple(_discussion_lines(found.notes, about)))
 
-    return run_extraction(memory, run, collected, with_connections, clock=clock)
+    done = run_extraction(memory, run, collected, with_connections, clock=clock)
+    if done.run is not None and done.skipped is None:
+        note_episode(memory.acting(session=session, run=done.run.id), session, title=named, company=company)
+    return done
 
 
 def idle_sessions(

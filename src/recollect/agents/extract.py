@@ -95,7 +95,8 @@ def by_rules(memory: Memory, collected: Gathered) -> Extraction:
     for said in collected.sayings:
         if said.own and not is_injection(said.text):
             before = [(one.role, one.text) for one in recent if one.trusted and one.source == said.source]
-            learned = learn(said.text, role=said.role, speaker=said.speaker, before=before)
+            language = memory.config.language or None
+            learned = learn(said.text, role=said.role, speaker=said.speaker, language=language, before=before)
             findings += [finding_of(one, said.source, said.message, said.at) for one in learned]
         recent.append(said)
     findings += _interest_findings(memory, collected.until)

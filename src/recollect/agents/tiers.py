@@ -7,17 +7,20 @@ to the remote one. Also decides which chats let the model manage memory itself, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from recollect.agents.apply import Finding
 from recollect.agents.extract import Extraction, Extractor, by_rules
-from recollect.agents.gather_interactions import Gathered, Utterance
+from recollect.agents.gather_interactions import ConversationPart, Gathered, Utterance
 from recollect.config import Config
 from recollect.memory.memory import Memory
+from recollect.records import Message, Record
 
 _FEWEST_WORDS = 4
 _SURE = 0.7
+WITH_TOOLS = "tools"
+"""The metadata of an answer that a model with memory tools gave."""
 
 
 def by_tiers(models: Sequence[Extractor]) -> Extractor:
@@ -70,19 +73,35 @@ def _may_hold_something(said: Utterance) -> bool:
     return len(text.split()) >= _FEWEST_WORDS and not text.endswith(("?", "？", "؟"))
 
 
-def model_keeps_memory(chat: str, config: Config) -> bool:
-    """Return True if the model gets the tools in this chat. A chat stays on its side, whatever else changes."""
+def model_keeps_memory(chat: str, config: Config, *, had_tools: bool | None = None) -> bool:
+    """Return True if the model gets the tools in this chat. A chat stays on its side, whatever else changes.
+
+    ``had_tools`` says if the last answer in this chat came with tools; None for a new chat. It decides where only new
+    chats get them.
+    """
     if not config.tool_based:
         return False
+    if isinstance(config.tool_rollout, str):
+        return had_tools is not False
     number = int.from_bytes(hashlib.blake2b(chat.encode("utf-8"), digest_size=8).digest(), "big")
     return number % 100 < config.tool_rollout
+
+
+def had_tools(messages: Iterable[Record]) -> bool | None:
+    """Return whether the last answer among these messages, oldest first, came with tools; None without an answer."""
+    answers = [one for one in messages if isinstance(one, Message) and one.role == "assistant"]
+    return bool(answers[-1].metadata.get(WITH_TOOLS)) if answers else None
 
 
 def without_fallback(extractor: Extractor, config: Config) -> Extractor:
     """Return an extractor that skips conversations of models with tools, which manage memory themselves."""
 
+    def by_model(talk: ConversationPart) -> bool:
+        place = talk.session.rpartition("@")[0] or talk.session
+        had = had_tools(talk.messages)
+        return bool(had) or model_keeps_memory(place, config, had_tools=bool(had))
+
     def extract(memory: Memory, collected: Gathered) -> Extraction:
-        talks = tuple(talk for talk in collected.talks if not model_keeps_memory(talk.session, config))
-        return extractor(memory, replace(collected, talks=talks))
+        return extractor(memory, replace(collected, talks=tuple(one for one in collected.talks if not by_model(one))))
 
     return extract

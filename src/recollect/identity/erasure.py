@@ -12,13 +12,15 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.errors import StoreBusyError
-from recollect.memory.erase import erase_records
+from recollect.memory.copies import KeptCopy
+from recollect.memory.erase import erase_records, tell_of_joined, tombstones_of
 from recollect.memory.files.contract import Files
-from recollect.memory.tombstones import is_persons, tombstone_hashes
+from recollect.memory.mentions import texts_of
+from recollect.memory.tombstones import SEPARATED, is_persons, tombstone_hashes
 from recollect.memory.write import ERASED, Acting, Write
 from recollect.policy.topics import Topic
 from recollect.records import Record
-from recollect.store.contract import Reader, State, Tombstone
+from recollect.store.contract import Query, Reader, State, Tombstone
 
 _KEY = "key:"
 
@@ -30,16 +32,16 @@ class UnfinishedError(Exception):
 class Copies(Protocol):
     """The operations on joined memories that a user's writes need."""
 
-    def erased(self, user_id: str, topics: Sequence[Topic] = ()) -> list[str]:
-        """Drop every copy that may hold what this user erases, or only those that mention these topics; return whose
-        they were.
+    def kept(self, user_id: str, topics: Sequence[Topic] = ()) -> list[KeptCopy]:
+        """Return every copy that may hold what this user erases, or only those that mention these topics.
 
-        Raises `UnfinishedError` as `check_finished` does.
+        Raises `UnfinishedError` while a memory is being joined with theirs or separated from it: some of that would
+        come in after the erasure.
         """
         ...
 
-    def check_finished(self, user_id: str) -> None:
-        """Raise `UnfinishedError` while a memory is being joined with this user's or separated from it."""
+    def drop(self, user_id: str, copies: Sequence[KeptCopy]) -> None:
+        """Erase these copies of memories joined with this user's. Raises `UnfinishedError` as `kept` does."""
         ...
 
     @property
@@ -56,9 +58,9 @@ class Copies(Protocol):
         ...
 
 
-Elsewhere = Callable[[Sequence[Topic], bool], dict[str, int]]
-"""Removes data kept outside of a memory after an erasure, by topic or, if the flag is set, all of it; returns the
-amounts by place.
+Elsewhere = Callable[[Write], dict[str, int]]
+"""Removes data kept outside of a memory after an erasure of records, of topics or of everything; returns the amounts
+by place.
 """
 
 
@@ -76,8 +78,8 @@ class ErasureHooks:
         self._buried: set[str] = set()
         self._keys: list[str] = []
 
-    def before_erasing(self) -> None:
-        self._copies().check_finished(self._user_id)
+    def before_erasing(self, topics: Sequence[Topic] = ()) -> Sequence[KeptCopy]:
+        return self._copies().kept(self._user_id, topics)
 
     def joined_tombstones(self, write: Write, record: Record) -> list[Tombstone]:
         if self._buried is not write.cache.buried:  # a new set whenever there are new tombstones
@@ -91,7 +93,7 @@ class ErasureHooks:
         elif write.topics:  # not found here, but the copies hold more than what was merged
             self._erase_copies(write, write.topics)
         if write.has_buried or write.topics:
-            for place, number in self._elsewhere(write.topics, write.cleared).items():
+            for place, number in self._elsewhere(write).items():
                 write.places[place] = write.places.get(place, 0) + number
 
     def after_commit(self, acting: Acting) -> None:
@@ -107,12 +109,11 @@ class ErasureHooks:
             ) from None
 
     def _erase_copies(self, write: Write, topics: Sequence[Topic] = ()) -> None:
-        for name in self._copies().erased(self._user_id, topics):
-            write.places["joined copies"] = write.places.get("joined copies", 0) + 1
-            write.notices.append(
-                f"Also erased: the copy of the memory of {name} from before it was joined with this one."
-                " The link can no longer be undone."
-            )
+        copies = self._copies().kept(self._user_id, topics)
+        if copies:
+            self._copies().drop(self._user_id, copies)
+            bury_copied(write, [state for copy in copies for state in copy.states()])
+            tell_of_joined(write, copies)
         if self._copies().erasure_pending:
             write.add_pending()
 
@@ -129,6 +130,19 @@ class ErasureHooks:
         if again:
             erase_records(write, self._files, again)
             write.notices.append(ERASED)
+
+
+def bury_copied(write: Write, states: Sequence[Record]) -> None:
+    """Leave tombstones for what only an erased copy had, and for what it said about erased topics."""
+    stored = write.tx.find(Query(statuses=()))
+    ids = {record.id for record in stored}
+    alive = {
+        hash for record in stored if record.status == "active" for hash in tombstone_hashes(record, write.state.secret)
+    }
+    gone = [one for one in states if one.id not in ids or any(topic.is_in(texts_of(one)) for topic in write.topics)]
+    if gone:
+        write.tx.bury(one for state in gone for one in tombstones_of(write, state) if one.hash not in alive)
+        write.know_tombstones()
 
 
 def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) -> bool:
@@ -165,9 +179,14 @@ def said_again(record: Record, tombstones: Iterable[Tombstone]) -> bool:
 
 def carried(reader: Reader, run: str, now: datetime) -> list[Tombstone]:
     """Return the tombstones of a memory with their key, for the memory it is joined with."""
-    own = reader.tombstones()
+    own = own_tombstones(reader)
     key = Tombstone(hash=f"{_KEY}{reader.state().secret.hex()}", record_id=run, at=now)
     return [*own, key] if own else []
+
+
+def own_tombstones(reader: Reader) -> list[Tombstone]:
+    """Return the tombstones of a memory without those for what went with another: that was not erased."""
+    return [one for one in reader.tombstones() if not one.hash.startswith(SEPARATED)]
 
 
 def keys_of(state: State, tombstones: Iterable[Tombstone]) -> list[bytes]:

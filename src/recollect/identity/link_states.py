@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from recollect.errors import LinkError
 from recollect.identity.codes import new_salt
+from recollect.identity.erasure import UnfinishedError
 from recollect.identity.identities import Identity, Joined
+from recollect.memory.copies import KeptCopy
 from recollect.store.identities import Link, links, one_link
 from recollect.store.service_tables import View
 from recollect.times import to_text
@@ -59,6 +62,18 @@ def copies_of(view: View, user_id: str) -> list[Link]:
     return [*found, *links(view, "unlinkings", user_id=user_id)]
 
 
+def check_finished(found: Iterable[Link]) -> None:
+    """Raise `UnfinishedError` if one of these memories is being joined or separated."""
+    if any(link.state != "joined" for link in found):
+        raise UnfinishedError()
+
+
+def kept_copy(view: View, link: Link) -> KeptCopy:
+    """Return the copy of a joined memory; without data if there is none."""
+    name = "" if link.entered is None else str(Identity(*link.entered))
+    return KeptCopy(link.id, name, view.rows("copy", id=link.id)[0][0] or b"")
+
+
 def begin_joining(view: View, link_id: str) -> tuple[LinkError | None, list[Link]]:
     """Begin to join once both have agreed; return an error if it is impossible, or links to be completed before."""
     link = one_link(view, "link", id=link_id)
@@ -81,6 +96,14 @@ def last_joining(view: View, who: Identity) -> Link | None:
         link = further
         further = None if link.state in ("unlinking", "restored") else one_link(view, "joins", user_id=link.survivor)
     return link
+
+
+def joinings_above(view: View, link: Link) -> list[Link]:
+    """Return the joinings by which the survivor of a link became a part of others, the last one last."""
+    found: list[Link] = []
+    while (further := one_link(view, "joins", user_id=(found[-1] if found else link).survivor)) is not None:
+        found.append(further)
+    return found
 
 
 def not_undoable(view: View, link: Link | None, who: Identity, now: datetime) -> LinkError | None:

@@ -17,17 +17,20 @@ from io import BytesIO
 from typing import Any
 
 from recollect.config import Config
-from recollect.errors import LinkError, StoreBusyError, StoreError
+from recollect.errors import LinkError, RecollectError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, normal
-from recollect.identity.erasure import UnfinishedError
 from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked, check_identity
+from recollect.identity.late_saves import SavedAgainError, take_in_late_saves
 from recollect.identity.link_states import (
     TRIES_MINUTES,
     begin_joining,
+    check_finished,
     copies_of,
     digest,
     home_of,
     joined_of,
+    joinings_above,
+    kept_copy,
     last_joining,
     limits,
     named,
@@ -35,10 +38,21 @@ from recollect.identity.link_states import (
     own_user,
     salt_of,
 )
-from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, secret_of, state_before, take_back
+from recollect.identity.merge import (
+    Contents,
+    Merge,
+    contents,
+    erase_brought,
+    mark_of,
+    memory_of,
+    secret_of,
+    state_before,
+    take_back,
+)
+from recollect.memory.copies import KeptCopy
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.transfer import archive_mentions, import_archive, write_archive
+from recollect.memory.transfer import import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, refusal_if_paused
@@ -91,7 +105,14 @@ class Identities:
 
     def memory(self, identity: Someone) -> Memory:
         """Return the memory of an identity."""
-        return Memory(self._people.person(self.resolve(identity)))
+        who = check_identity(identity)
+        with self._store.read() as view:
+            own, home = (str(who), str(who)) if view is None else (own_user(view, who), home_of(view, who))
+        person = self._people.person(home)
+        if own != home:
+            with suppress(SavedAgainError, RecollectError):  # the next look tries again
+                take_in_late_saves(person, self._people.person(own), self._people.remove)
+        return Memory(person)
 
     def bind(self, identity: Someone, user_id: str | int) -> None:
         """Bind an identity to one of your own users, for host applications with their own user ids."""
@@ -293,34 +314,28 @@ class Identities:
         with self._store.write(erases=True) as view:
             self._tidy(view, self._now)
 
-    def erased(self, user_id: str, topics: Sequence[Topic] = ()) -> list[str]:
-        """Drop every copy that may hold what this user erases, or only those that mention these topics; return whose
-        they were.
+    def kept(self, user_id: str, topics: Sequence[Topic] = ()) -> list[KeptCopy]:
+        """Return every copy that may hold what this user erases, or only those that mention these topics.
 
-        Not while a memory is being joined with theirs or separated from it: some of that would come in afterwards.
+        Raises `UnfinishedError` while a memory is being joined with theirs or separated from it.
         """
-        self.check_finished(user_id)
         with self._store.read() as view:
             found = [] if view is None else copies_of(view, user_id)
-            copies = {} if view is None else {link.id: view.rows("copy", id=link.id)[0][0] for link in found}
+            if view is None or not found:
+                return []
+            check_finished(found)
+            copies = [kept_copy(view, link) for link in found]
         # read outside of the transaction: a copy is never changed, and their lock keeps new ones away
-        held = {one for one, copy in copies.items() if not topics or (copy and archive_mentions(copy, topics))}
-        if not held:
-            return []
+        return [copy for copy in copies if not topics or (copy.data and copy.mentions(topics))]
+
+    def drop(self, user_id: str, copies: Sequence[KeptCopy]) -> None:
+        """Erase these copies of memories joined with this user's. Raises `UnfinishedError` as `kept` does."""
         with self._store.write(erases=True) as view:
             found = copies_of(view, user_id)
-            if any(link.state != "joined" for link in found):
-                raise UnfinishedError()
-            found = [link for link in found if link.id in held]
+            check_finished(found)
             for link in found:
-                view.run("make_final", id=link.id)
-        return [str(Identity(*link.entered)) for link in found if link.entered is not None]
-
-    def check_finished(self, user_id: str) -> None:
-        """Raise `UnfinishedError` while a memory is being joined with this user's or separated from it."""
-        with self._store.read() as view:
-            if view is not None and any(link.state != "joined" for link in copies_of(view, user_id)):
-                raise UnfinishedError()
+                if any(copy.link == link.id for copy in copies):
+                    view.run("make_final", id=link.id)
 
     @property
     def erasure_pending(self) -> bool:
@@ -348,10 +363,20 @@ class Identities:
             self._undo(link.id)
         with self._store.read() as view:
             joins = None if view is None else one_link(view, "joins", user_id=user_id)
-        if joins is not None:  # what they brought along is removed from where it is now
+            above = [] if view is None or joins is None else joinings_above(view, joins)
+            copy = None if view is None or joins is None else kept_copy(view, joins)
+        if joins is not None and copy is not None and above:
+            # by now, what they brought along is a part of other memories and of their copies
+            brought = joins.details.get("interactions", [])
+            erase_brought(self._people.person(above[-1].survivor), copy, brought)
+            copies = len(above)
+            with self._store.write(erases=True) as view:
+                for link in above:
+                    view.run("make_final", id=link.id)
+        elif joins is not None:  # what they brought along is removed from where it is now
             with self._store.write() as view:
                 copies = sum(row[0] is not None for row in view.rows("copy", id=joins.id))
-                view.run("call_off", id=joins.id)
+                view.run("call_off", id=joins.id, details=json.dumps({**joins.details, "erased": True}))
             self._undo(joins.id)
         with self._store.write(erases=True) as view:
             below = links(view, "below", user_id=user_id)
@@ -531,8 +556,10 @@ class Identities:
                 self._restore(link)
                 with self._store.write(erases=True) as view:
                     view.run("set_restored", id=link.id)
+            with self._store.read() as view:
+                erased = None if view is None or not link.details.get("erased") else kept_copy(view, link)
             name, survivor = str(Identity(*link.entered)), self._people.person(link.survivor)
-            done, kept = take_back(survivor, link.id, link.details, name, lambda: self._is(link.id, "restored"))
+            done, kept = take_back(survivor, link.id, link.details, name, lambda: self._is(link.id, "restored"), erased)
         except StoreBusyError as error:
             raise StoreBusyError("another process keeps writing to these memories; unlink again") from error
         with self._store.write(erases=True) as view:

@@ -14,13 +14,14 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import NotFoundError, UndoError
-from recollect.identity.erasure import carried, erased_before, keys_of, said_again
-from recollect.memory.erase import erase_records
-from recollect.memory.interaction_log import store_interactions
+from recollect.identity.erasure import bury_copied, carried, erased_before, keys_of, own_tombstones, said_again
+from recollect.memory.copies import KeptCopy
+from recollect.memory.erase import erase_records, tombstones_of
+from recollect.memory.interaction_log import erased_interactions, store_interactions
 from recollect.memory.journal import undo_target
-from recollect.memory.tombstones import tombstone_hashes
+from recollect.memory.tombstones import SEPARATED, tombstone_hashes
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.transfer import StoredRecords
+from recollect.memory.transfer import StoredRecords, within_chat
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write, mask_data
 from recollect.policy.secrets import mask
@@ -82,7 +83,7 @@ def contents(reader: Reader, run: str, now: datetime) -> Contents:
         state=reader.state(),
         records=records,
         closed={one.id: reader.versions(one.id)[:-1] for one in records if one.version > 1},
-        tombstones=reader.tombstones(),
+        tombstones=own_tombstones(reader),
         carried=carried(reader, run, now),
         recalled=reader.recalled(),
         consents=set(reader.consents()),
@@ -132,6 +133,9 @@ class Merge:
         by_hash: dict[str, list[Tombstone]] = {}
         for tombstone in self.brought.tombstones:
             by_hash.setdefault(tombstone.hash, []).append(tombstone)
+        interactions = erased_interactions(keys, by_hash, write.tx.interactions())
+        if interactions:
+            write.tx.drop_interactions(ids=sorted(interactions))
         gone = {tombstone.record_id for tombstone in self.brought.tombstones} - {one.id for one in self.brought.records}
         same = write.tx.find(Query(ids=sorted(gone), statuses=()))
         if same:
@@ -154,7 +158,8 @@ class Merge:
             return self._kept(write, same, record)
         # a less certain one is known all the same: it must not become a daily note now
         sure = max(record.confidence, write.config.confidence_threshold)
-        outcome = write.remember(replace(record, confidence=sure))
+        with within_chat(write, record.chat):
+            outcome = write.remember(replace(record, confidence=sure))
         if isinstance(outcome, Written):
             if sure != record.confidence:
                 lowered = replace(outcome.record, confidence=record.confidence, updated_at=record.updated_at)
@@ -218,7 +223,8 @@ class Merge:
     def _merge_the_rest(self, write: Write) -> None:
         """Merge what is not a record and can be merged repeatedly."""
         brought, tx = self.brought, write.tx
-        store_interactions(tx, brought.interactions, write.now)
+        erased = erased_interactions(keys_of(write.state, own_tombstones(tx)), write.cache.buried, brought.interactions)
+        store_interactions(tx, [one for one in brought.interactions if one.id not in erased], write.now)
         tx.log_calls(brought.calls)
         tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
         if brought.carried:
@@ -241,12 +247,13 @@ class Merge:
 
 
 def take_back(
-    person: UserMemory, run: str, details: dict[str, Any], name: str, still: Callable[[], bool]
+    person: UserMemory, run: str, details: dict[str, Any], name: str, still: Callable[[], bool], erased: KeptCopy | None
 ) -> tuple[int, int]:
     """Undo a joining in the surviving memory, if that is ``still`` to be done; return the numbers of changes reverted
     and kept.
 
-    What came only by it is removed; what was changed again since was learned together and stays.
+    What came only by it is removed; what was changed again since was learned together and stays. With the copy of a
+    memory that is ``erased``, it is not learned again. Otherwise it may be, but an old file does not bring it back.
     """
     acting = Acting(actor=f"link:{name}", run=f"{run}-undo")
     done = kept = 0
@@ -267,11 +274,65 @@ def take_back(
             if entry.before is None and record is not None and record.status == "archived":
                 gone.append(record)
         if gone:
-            erase_records(write, person.files, gone, bury=False)
+            if erased is None:
+                write.tx.bury(tombstone for record in gone for tombstone in _separated(write, record))
+            erase_records(write, person.files, gone, bury=erased is not None)
+            write.know_tombstones()
+        if erased is not None:
+            for entry in write.tx.entries(run=run):
+                _redact(write, entry)
+            bury_copied(write, erased.states())
         _restore_state(write, details)
         if is_first:
             write.mark("unjoin", "", reason=f"no longer joined with {name}")
     return done, kept
+
+
+def erase_brought(person: UserMemory, copy: KeptCopy, interactions: Sequence[str]) -> None:
+    """Erase what an erased user's memory brought into this one by way of others, as far as it is unchanged."""
+    states = copy.states()
+    said = {state.id: state.content for state in states}
+    with person.write(Acting(actor=f"link:{copy.name}"), hooks=NO_HOOKS) as write:
+        found = write.tx.find(Query(ids=sorted(said), statuses=()))
+        if gone := [record for record in found if record.content == said[record.id]]:
+            erase_records(write, person.files, gone)
+        write.tx.drop_interactions(ids=interactions)
+        bury_copied(write, states)
+
+
+def _redact(write: Write, entry: JournalEntry) -> None:
+    """Remove the value that a joining gave to a record, and that was taken back, from its history."""
+    brought, record = entry.after, write.tx.get(entry.record_id)
+    if (
+        entry.before is None
+        or brought is None
+        or record is None
+        or brought.content
+        in (
+            entry.before.content,
+            record.content,
+        )
+    ):
+        return
+
+    def rest(state: Record | None) -> Record | None:
+        return None if state is not None and state.content == brought.content else state
+
+    write.tx.bury(tombstones_of(write, brought))
+    history = [(one, rest(one.before), rest(one.after)) for one in write.tx.entries(record_id=record.id)]
+    write.tx.redact(
+        replace(one, before=before, after=after)
+        for one, before, after in history
+        if (before, after) != (one.before, one.after)
+    )
+    write.tx.drop_versions((one.id, one.version) for one in write.tx.versions(record.id)[:-1] if rest(one) is None)
+    write.erased = True
+    write.know_tombstones()
+
+
+def _separated(write: Write, record: Record) -> set[Tombstone]:
+    said = [record, *write.tx.versions(record.id)]
+    return {Tombstone(hash=SEPARATED + write.tombstone_hash(one), record_id=one.id, at=write.now) for one in said}
 
 
 def _ends_with(write: Write, run: str, op: str) -> bool:
@@ -329,11 +390,8 @@ def secret_of(person: UserMemory) -> str:
 
 def _same(write: Write, stored: StoredRecords, record: Record) -> Record | None:
     """Return the same record at the same place, for kinds that the write path does not compare."""
-    if record.kind in ("observation", "episode") and write.cache.has_exactly(record):
-        found = write.tx.find(Query(kinds=(record.kind,)))
-        return next((one for one in found if one.content == record.content), None)
     known = stored.same(record)
-    same = None if known is None else write.tx.get(known)
+    same = None if known is None else write.tx.get(known.id)
     return None if same is None or (record.kind == "message" and same.session != record.session) else same
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from recollect.counts import pluralize
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
-from recollect.memory.mentions import Mentions, find_mentions, records_mentioning
+from recollect.memory.mentions import Copy, Mentions, copied_records, find_mentions, records_mentioning
 from recollect.memory.references import ABOUT
 from recollect.memory.tombstones import burial_hashes
 from recollect.memory.write import Change, Write
 from recollect.memory.write_cache import forget_statements
-from recollect.records import Erased, JournalEntry, Receipt, Record
+from recollect.records import Erased, Interaction, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
 
 __all__ = ["erase_everything", "erase_records", "erase_topic", "records_mentioning"]
@@ -50,10 +51,12 @@ def erase_records(
         write.changes.append(Change(record, None))
     if bury:
         write.know_tombstones()
+        tell_of_joined(write, write.before_erasing(()))
     if keeps_copies:
         _tell_of_copies(write, files)
+    number = pluralize(len(ids), "record")
     return Erased(
-        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
+        message=f"Erased {number}; only tombstones stay." if bury else f"Removed {number}.",
         receipt=Receipt(at=write.now, ids=tuple(ids), places=places, notices=tuple(write.notices)),
     )
 
@@ -79,16 +82,27 @@ def _tell_of_copies(write: Write, files: Files) -> None:
             write.notices.append(notice)
 
 
+def tell_of_joined(write: Write, copies: Sequence[Copy]) -> None:
+    """Say which links become final, because the copies of these joined memories are erased when the write ends."""
+    for copy in copies:
+        notice = f"The link can no longer be undone: the copy of the memory of {copy.name} is erased too"
+        if notice not in write.notices:
+            write.notices.append(notice)
+    if copies:
+        write.places["joined copies"] = len(copies)
+
+
 def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], Receipt]:
     """Remove everything that mentions a topic: records, earlier versions, interactions, and lines of the files.
 
     Data kept outside the memory is removed when the write ends, by its owner (see `Write.topics`). The receipt has no
     places if nothing was found.
     """
-    write.before_erasing()
+    write.before_erasing(())
     files.take_over_daily(write)  # a pending edit would bring it back
     found = find_mentions(write.tx, words)
     write.topics.append(found.topic)
+    copied = copied_records(write.tx, write.before_erasing([found.topic]), found.topic)
     places = _erase_mentions(write, files, found) if found else {}
     for place, number in files.erase_topic(write, found.topic).items():
         places[place] = places.get(place, 0) + number
@@ -99,19 +113,19 @@ def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], R
         write.tx.redact([])
         write.mark("erase", "")
         _tell_of_copies(write, files)
-    ids = tuple(record.id for record in found.records)
-    return found.records, Receipt(at=write.now, ids=ids, places=write.places, notices=tuple(write.notices))
+    # not found here, it is looked for in the copies, which hold more than what was merged
+    tell_of_joined(write, write.before_erasing(() if write.places else [found.topic]))
+    records = [*found.records, *copied]
+    ids = tuple(record.id for record in records)
+    return records, Receipt(at=write.now, ids=ids, places=write.places, notices=tuple(write.notices))
 
 
 def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:
     tx = write.tx
     places = dict(erase_records(write, files, found.records).receipt.places)
     gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
-    tx.bury(tombstone for one in [*gone, *found.versions] for tombstone in _tombstones_of(write, one))
-    tx.bury(
-        Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
-        for one in found.interactions
-    )
+    tx.bury(tombstone for one in [*gone, *found.versions] for tombstone in tombstones_of(write, one))
+    _bury_interactions(write, found.interactions)
     write.know_tombstones()
     tx.redact(found.entries)
     for run in found.runs:
@@ -130,7 +144,8 @@ def erase_everything(write: Write, files: Files) -> Erased:
 
     The ledger stays: it is the operator's account of what was spent and contains no content.
     """
-    write.before_erasing()
+    write.before_erasing(())
+    _bury_interactions(write, write.tx.interactions())
     told = {"interactions": write.tx.drop_interactions(), "runs": write.tx.drop_runs()}
     beside = {"tool calls": write.tx.drop_calls(), **told, "consents": 0}
     for name in write.tx.consents():
@@ -139,23 +154,31 @@ def erase_everything(write: Write, files: Files) -> Erased:
     write.cleared = True
     files.take_over_daily(write)  # what a person has just written there is erased too, and recognised later
     outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
+    if not outcome.receipt.ids and any(beside.values()):
+        write.mark("erase", "")  # the journal tells that the memory is in use: an import merges, and sees tombstones
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: amount for place, amount in beside.items() if amount})
-    number = len(outcome.receipt.ids)
     return Erased(
-        message=f"Cleared: {number:,} {'record' if number == 1 else 'records'} erased.",
+        message=f"Cleared: {pluralize(len(outcome.receipt.ids), 'record')} erased.",
         receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),
     )
+
+
+def _bury_interactions(write: Write, interactions: Iterable[Interaction]) -> None:
+    """Leave tombstones of interactions: neither an import nor a report of the same id brings them back."""
+    hashes = (interaction_hash(write.state.secret, one.id) for one in interactions)
+    write.tx.bury([Tombstone(hash=hash, record_id="", at=write.now) for hash in hashes])
 
 
 def _tombstones(write: Write, record: Record) -> set[Tombstone]:
     """Return tombstones for everything the record ever said."""
     said = [record, *write.tx.versions(record.id)]
     said += [state for entry in write.tx.entries(record_id=record.id) for state in _states(entry)]
-    return {tombstone for state in said for tombstone in _tombstones_of(write, state)}
+    return {tombstone for state in said for tombstone in tombstones_of(write, state)}
 
 
-def _tombstones_of(write: Write, record: Record) -> list[Tombstone]:
+def tombstones_of(write: Write, record: Record) -> list[Tombstone]:
+    """Return tombstones for what this version of a record says."""
     hashes = burial_hashes(record, write.state.secret)
     return [Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes]
 

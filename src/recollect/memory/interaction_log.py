@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import fields as fields_of
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -17,7 +17,8 @@ from recollect import checks as check
 from recollect import fields
 from recollect.errors import InvalidInputError
 from recollect.memory.journal import Progress
-from recollect.memory.write import mask_data, mask_session
+from recollect.memory.refusals import mask_session
+from recollect.memory.write import mask_data
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import INTERACTION_KINDS, ExtractionRun, Interaction, Reported, new_id
 from recollect.store.contract import Transaction
@@ -93,6 +94,9 @@ def _interaction_of(event: object, now: datetime, in_session: str | None) -> Int
     return parse_interaction(**({"kind": None} | dict(event)), now=now, in_session=in_session)
 
 
+ERASED_REPORT = "Not stored: the person had this erased."
+
+
 def store_interactions(
     tx: Transaction, drafts: list[Interaction], now: datetime, progress: Progress | None = None
 ) -> list[Reported]:
@@ -109,8 +113,7 @@ def store_interactions(
         for draft in part:
             one = replace(draft, reported_at=reported_at)
             if one.id in erased and one.id not in known:
-                message = "Not stored: the person had this erased."
-                outcomes.append(Reported(message=message, interaction=one, fresh=False))
+                outcomes.append(Reported(message=ERASED_REPORT, interaction=one, fresh=False))
                 continue
             first = known.setdefault(one.id, one)
             if first is one:
@@ -128,6 +131,14 @@ def store_interactions(
 def interaction_hash(secret: bytes, interaction_id: str) -> str:
     """Return the hash that recognises an erased interaction if it is reported or imported again."""
     return hashlib.blake2b(f"interaction {interaction_id}".encode(), key=secret, digest_size=16).hexdigest()
+
+
+def erased_interactions(
+    secrets: Iterable[bytes], buried: Container[str], interactions: Iterable[Interaction]
+) -> set[str]:
+    """Return the ids of the interactions that one of these tombstones recognises, under any of these secrets."""
+    keys = list(secrets)
+    return {one.id for one in interactions if any(interaction_hash(key, one.id) in buried for key in keys)}
 
 
 def _erased_ids(tx: Transaction, drafts: list[Interaction]) -> set[str]:

@@ -29,7 +29,6 @@ from recollect.policy.preferences import against_words, is_general, likings, sig
 from recollect.records import USER_EDIT, DailyEntry, Episode, Interaction, Note, Record
 from recollect.search.concepts import related_stems
 from recollect.search.filters import Filter
-from recollect.search.tokens import count
 from recollect.store.contract import Query, Reader, State
 from recollect.text import clean, detect_language, stem, stems, terms, token_words, tokens, unspaced
 
@@ -441,7 +440,7 @@ def opinion_words(thing: str, code: str = "", *, is_title: bool = False) -> tupl
             is_name = (
                 not unspaced(word)
                 and any(map(str.isalpha, word))
-                and (marked or (token[:1].isupper() and (place > 0 or (is_title and count(word) > 1))))
+                and (marked or (token[:1].isupper() and (place > 0 or is_title)))
             )
             made.append(OpinionWord(stemmed, forms, is_name, token[:1].isupper() and word in _ALSO_WORDS))
     return tuple(made)

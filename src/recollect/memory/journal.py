@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
+from recollect.counts import pluralize
 from recollect.errors import NotFoundError, UndoError
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Write
@@ -19,6 +20,7 @@ Progress = Callable[[int, int], None]
 """Called with the amount done and the total."""
 
 _RECENT = 200
+_AUTOMATIC = frozenset({"prune", "expire", "spend", "rebuild", LOST})
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -47,13 +49,15 @@ def _explanation(record: Record, entries: tuple[JournalEntry, ...]) -> str:
     if record.excerpt:
         sentences.append(f"based on: “{record.excerpt}”")
     if record.messages:
-        sentences.append(f"supported by {len(record.messages)} message(s): {', '.join(record.messages)}")
+        sentences.append(f"supported by {pluralize(len(record.messages), 'message')}: {', '.join(record.messages)}")
     if not record.trusted:
         sentences.append("from an untrusted source")
     changes = len(entries) - 1
     if changes > 0:
         last = entries[-1]
-        sentences.append(f"changed {changes} time(s), last by {last.actor} ({last.op}) on {last.at:%Y-%m-%d}")
+        sentences.append(
+            f"changed {pluralize(changes, 'time')}, last by {last.actor} ({last.op}) on {last.at:%Y-%m-%d}"
+        )
     if record.status != "active":
         sentences.append(f"now {record.status}")
     return "; ".join(sentences) + "."
@@ -106,6 +110,20 @@ def last_change(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
     return None
 
 
+def followed_by(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
+    """Return what was done after the last change that `last_change` returns: a setting, a message, a link, an erasure.
+
+    None if nothing was. Automatic changes and what was undone do not count.
+    """
+    undone: set[int] = set()
+    for entry in newest_first:
+        if entry.undoes is not None:
+            undone |= {entry.undoes} if entry.seq not in undone else set()
+        elif entry.seq not in undone and entry.op not in _AUTOMATIC:
+            return None if _is_change(entry) else entry
+    return None
+
+
 def last_target(reader: Reader) -> int | str:
     """Return what `undo_target` reverts by default."""
     for limit in (_RECENT, None):
@@ -131,7 +149,10 @@ def _undo_entry(write: Write, entry: JournalEntry, run: str | None) -> JournalEn
     if entry.op == LOST:
         raise UndoError(f"entry {entry.seq} was lost when the database was repaired and cannot be undone")
     if entry.after is None:
-        raise UndoError(f"entry {entry.seq} ({entry.op}) changed no record, so there is nothing to undo")
+        raise UndoError(
+            f"entry {entry.seq} ({entry.op}) changed no record; change a setting back with the verb that set it,"
+            " such as resume after pause"
+        )
     current = write.tx.get(entry.record_id)
     if current is None or _substance(current) != _substance(entry.after):
         if write.tx.entries(undoes=entry.seq, limit=1):

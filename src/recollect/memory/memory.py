@@ -395,7 +395,10 @@ class Memory(ReportVerbs):
 
     @verb(scope="write", batch=True)
     def undo(self, target: fields.EntryOrRun | None = None) -> Undone:
-        """Undo a journal entry by number, a run by id, or the last change."""
+        """Undo a journal entry by number, a run by id, or the last change of a record.
+
+        Messages, working memory, settings and links are not meant by the last change.
+        """
         with self._writing() as write:
             outcome = undo_target(write, last_target(write.tx) if target is None else target)
         return self._told(outcome, write)
@@ -405,7 +408,7 @@ class Memory(ReportVerbs):
         """Remove records everywhere, permanently. Only tombstones stay, so that they are not learned again."""
         self._outside_chats("erase")
         with self._writing() as write:
-            write.before_erasing()
+            write.before_erasing(())
             found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
             outcome = erase_records(write, self._user_memory.files, list(found.values()))
         return self._told(outcome, write)
@@ -417,9 +420,9 @@ class Memory(ReportVerbs):
         """Remove everything that mentions a topic, everywhere. A dry run lists the records."""
         self._outside_chats("erase_topic")
         if dry_run or not self.exists:
-            self._user_memory.check_erasable()
+            self._user_memory.before_erasing(())  # before reading: it may have to complete a link
             with self._reading(notes=True) as reader:
-                return records_mentioning(reader, topic), None
+                return records_mentioning(reader, topic, self._user_memory.before_erasing), None
         self._user_memory.settle()
         with self._writing() as write:
             found, receipt = erase_topic(write, self._user_memory.files, topic)

@@ -6,16 +6,16 @@ what it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from recollect import text
 from recollect.document import daily_md
 from recollect.errors import InvalidInputError
 from recollect.policy.topics import Topic, strings_in
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, ToolCall
-from recollect.store.contract import Reader
+from recollect.store.contract import Query, Reader
 
 _PAGE = 1000
 _BEGINNING = 2000
@@ -51,6 +51,19 @@ class Mentions:
         return any(found)
 
 
+class Copy(Protocol):
+    """The copy of a memory that was joined with another, kept to undo the joining."""
+
+    @property
+    def name(self) -> str:
+        """The identity whose memory it was."""
+        ...
+
+    def states(self) -> list[Record]:
+        """Return everything that its records say or ever said, the latest versions last."""
+        ...
+
+
 def topic_of(records: Iterable[Record], topic: str) -> Topic:
     """Return a topic to be looked for in every language of these records."""
     found = Topic(topic, {text.language_of(record.text[:_BEGINNING]) for record in records})
@@ -76,9 +89,18 @@ def records_about(records: Iterable[Record], topic: Topic, *, derived: bool = Tr
     return sorted(found.values(), key=lambda record: (record.created_at, record.id))
 
 
-def records_mentioning(reader: Reader, topic: str) -> list[Record]:
-    """Return every record, of any kind and status, that mentions a topic."""
-    return records_about(reader.scan(), topic_of(reader.scan(), topic))
+def records_mentioning(reader: Reader, words: str, copies: Callable[[Sequence[Topic]], Sequence[Copy]]) -> list[Record]:
+    """Return every record, of any kind and status, that mentions a topic, here or in copies."""
+    topic = topic_of(reader.scan(), words)
+    return [*records_about(reader.scan(), topic), *copied_records(reader, copies([topic]), topic)]
+
+
+def copied_records(reader: Reader, copies: Iterable[Copy], topic: Topic) -> list[Record]:
+    """Return the records about a topic that only these copies have, as archived ones: here they are not in use."""
+    latest = {state.id: state for copy in copies for state in copy.states()}
+    about = records_about(latest.values(), topic)
+    known = {record.id for record in reader.find(Query(ids=[record.id for record in about], statuses=()))}
+    return [replace(record, status="archived") for record in about if record.id not in known]
 
 
 def find_mentions(reader: Reader, words: str) -> Mentions:

@@ -84,6 +84,11 @@ class ReadVerbs:
         return self._user_memory.clock
 
     @property
+    def is_semantic(self) -> bool:
+        """True if an embedder is set, so that search compares meanings and not only words."""
+        return self._user_memory.vectors is not None
+
+    @property
     def in_chat(self) -> bool:
         """True if it acts in a chat and so sees only what that chat may see."""
         return self._acting.chat is not None
@@ -194,12 +199,15 @@ class ReadVerbs:
         since: fields.Since | None = None,
         until: fields.Until | None = None,
         min_score: fields.MinScore = 0.0,
+        earlier: fields.Earlier = False,
         now: fields.AskedAt | None = None,
     ) -> Hits:
         """Find records that answer a question or mention a topic, best first.
 
-        Conversations are searched only on request, by ``include_conversation`` or by kind. ``since`` and ``until``
-        bound when something was said; ``now`` is when the question is asked, if not at present.
+        A question for everything lists: the newest and most important first. Conversations are searched only on
+        request, by ``include_conversation`` or by kind. With ``earlier``, records are found last by what they said
+        before an update, which the hit quotes. ``since`` and ``until`` bound when something was said; ``now`` is when
+        the question is asked, if not at present.
         """
         where = Filter(
             kinds=tuple(kinds) or (*MEMORY_KINDS, *(("message",) if include_conversation else ())),
@@ -225,6 +233,7 @@ class ReadVerbs:
                 asked=vector,
                 now=moment,
                 min_score=min_score,
+                earlier=earlier,
                 within=within,
             )
 

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recollect.counts import pluralize
 from recollect.errors import NothingToRebuildError, StoreCorruptError
 from recollect.memory.journal import verify_memory
 from recollect.memory.user_memory import UserMemory
@@ -15,12 +16,12 @@ from recollect.memory.write import Acting
 from recollect.store.contract import Query, Salvage
 
 _NAMES = {
-    "interactions": "reported interaction(s)",
-    "extraction_runs": "extraction run(s)",
-    "calls": "logged tool call(s)",
-    "spending": "line(s) of the ledger",
-    "tombstones": "tombstone(s)",
-    "consents": "consent(s)",
+    "interactions": "reported interaction",
+    "extraction_runs": "extraction run",
+    "calls": "logged tool call",
+    "spending": "ledger line",
+    "tombstones": "tombstone",
+    "consents": "consent",
 }
 
 
@@ -45,7 +46,7 @@ class RebuildReport:
 
 def rebuild_memory(memory: UserMemory, *, force: bool = False) -> RebuildReport:
     """Build a new database from everything readable. A healthy one is left alone unless forced."""
-    if memory.user.exists() and not force and not _is_damaged(memory):
+    if not force and not needs_rebuild(memory):
         raise NothingToRebuildError()
     salvage = memory.user.repair()
     memory.start_over()
@@ -69,6 +70,11 @@ def rebuild_memory(memory: UserMemory, *, force: bool = False) -> RebuildReport:
         aside=salvage.aside,
         notices=tuple(write.notices),
     )
+
+
+def needs_rebuild(memory: UserMemory) -> bool:
+    """Return True if the database is missing or damaged."""
+    return not memory.user.exists() or _is_damaged(memory)
 
 
 def _is_damaged(memory: UserMemory) -> bool:
@@ -97,18 +103,19 @@ def _describe_losses(salvage: Salvage, missing: dict[str, int]) -> list[str]:
         more = (
             "at least " if kind in salvage.uncounted or (kind not in _NAMES and "records" in salvage.uncounted) else ""
         )
-        lost.append(f"{more}{number} {_NAMES.get(kind, f'record(s) of kind {kind}')}")
+        of_kind = "" if kind in _NAMES else f" of kind {kind}"
+        lost.append(f"{more}{pluralize(number, _NAMES.get(kind, 'record'))}{of_kind}")
     for kind, number in salvage.older.items():
-        lost.append(f"the last state of up to {number} record(s) of kind {kind}, which are now as in the journal")
+        lost.append(f"the last state of up to {pluralize(number, 'record')} of kind {kind}, now as in the journal")
     if salvage.gaps:
         number = sum(end - begin + 1 for begin, end in salvage.gaps)
         ranges = ", ".join(str(begin) if begin == end else f"{begin}-{end}" for begin, end in salvage.gaps)
-        lost.append(f"{number} journal entries: {ranges}")
+        lost.append(f"{pluralize(number, 'journal entry')}: {ranges}")
     if uncounted := [name for name in salvage.uncounted if not salvage.lost]:
-        pages = f"{salvage.pages} page(s) could not be read"
+        pages = f"{pluralize(salvage.pages, 'page')} could not be read"
         lost.append(f"possibly more, of unknown number: {pages}, of {', '.join(uncounted)}")
     if salvage.frames:
-        lost.append(f"{salvage.frames} page(s) of the write-ahead log, with the last changes")
+        lost.append(f"{pluralize(salvage.frames, 'page')} of the write-ahead log, with the last changes")
     if salvage.mode is None:
         lost.append("whether memory was paused; it is paused now, use `recollect resume` to continue")
     if not (salvage.has_secret and salvage.all_tombstones):

@@ -98,7 +98,7 @@ class RecordBuilders:
     ) -> Message:
         where = session or self._acting.session
         if where is None:
-            raise InvalidInputError("session", "is required for a message")
+            raise InvalidInputError("session", "is required for a message; name the conversation it belongs to")
         return Message(
             **self._common("message", said_at, **common) | {"session": where},
             content=content,

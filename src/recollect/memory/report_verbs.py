@@ -70,7 +70,7 @@ class ReportVerbs(ReadVerbs):
 
     @verb(scope="write", batch=True)
     def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
-        """Report many interactions, as mappings of the arguments of `report`: all of them are stored, or none is."""
+        """Report many interactions, as mappings of the arguments of `report`: all but erased ones, or none."""
         return self._report(parse_interactions(events, now=self._now, in_session=self._acting.session), progress)
 
     def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:

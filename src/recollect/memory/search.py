@@ -10,6 +10,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.memory.chat_scope import unscoped, visible_chats
+from recollect.memory.listing import find_earlier, list_records
 from recollect.memory.references import reports_change
 from recollect.memory.user_memory import UserMemory
 from recollect.records import Hit, Hits, Record
@@ -85,6 +86,7 @@ def search_records(
     asked: QueryVector | None = None,
     now: datetime | None = None,
     min_score: float = 0.0,
+    earlier: bool = False,
     within: int | None = None,
 ) -> Hits:
     """Return the best records for a query, each with a score from 0 to 1 and the reasons it matched.
@@ -98,11 +100,13 @@ def search_records(
     if state.mode == "incognito":
         return Hits()
     from recollect.search.events import with_event  # here, not above: they load NumPy
-    from recollect.search.question import Question
+    from recollect.search.question import Question, asks_for_everything
     from recollect.search.ranking import rank_documents
 
     moment = memory.clock()
     where = replace(where, chats=visible_chats(reader))
+    if asks_for_everything(query):
+        return Hits(list_records(reader, where, limit, now or moment, min_score))
     vector, note = asked or QueryVector()
     most = limit + _SPARE
     while True:
@@ -126,6 +130,8 @@ def search_records(
         if len(hits) == limit or len(found) < most or _normalize_score(found[-1].total) < min_score:
             break
         most *= 4  # many say the same: what comes after them?
+    if earlier and len(hits) < limit:
+        hits += find_earlier(reader, question, where, hits, limit - len(hits))
     memory.recalled.update({hit.record.id: moment for hit in hits})
     return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from html import unescape
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,9 +15,22 @@ from recollect.text import folded_words
 
 _ENTRIES = frozenset({"fact", "daily", "note", "observation", "episode"})
 _TEXTS = ("label", "title", "topic", "excerpt", "source")
+SEPARATED = "separated:"
+"""Begins the hash of a statement that went with another memory: an old file does not bring it back, but anybody may say
+it again."""
 _LONE_WORD = b"lone word"
 """Sets the hash of an erased one-word value apart from that of a record that is just this word."""
-_MARKS = re.compile(r"^[\s>#*+<!|-]*(?:\d+[.)]\s)?(?:\[.\]\s)?|[\s>*|-]+$")  # of lists, quotes, headings and comments
+_WORDS = b"words"
+"""Sets the hash of the bare words of an erased statement apart from that of its canonical form."""
+_BREAKS = re.compile(
+    r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029|]|<(?:br|/?(?:p|li|div|td|th|h\d))\b[^<>]{0,200}>", re.IGNORECASE
+)
+_MARKS = re.compile(r"^[\s>#*+<!|-]*(?:[(\[]?\w{1,3}[.)\]]\s)?(?:\[.\]\s)?")  # of lists, quotes, headings and comments
+_ENDS, _FOOTNOTE = " \t\u00a0>*|-", re.compile(r"\[\^?\d{1,3}\]$")
+_LABEL = re.compile(r"([^:\u2014\u2013]{1,200}?)(?::|\s[\u2014\u2013-])\s+")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]{0,2000}\)")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_RAISED = re.compile("[\u00b9\u00b2\u00b3\u2070-\u2079\u2122\u2120]+")  # they would become digits and letters
 
 
 def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
@@ -28,7 +42,8 @@ def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
     key = record.key if record.kind == "fact" else None
     hashes = [_hash(record.content, key, secret)]
     if len(folded_words(record.content)) > 1:
-        return [*hashes, _hash(record.content, None, secret)] if key else hashes
+        hashes += [_hash(record.content, None, secret)] if key else []
+        return [*hashes, *_word_hashes(record.content, secret)[:1]]
     return hashes if key or record.kind not in _ENTRIES else [*hashes, _hash(record.content, None, secret, _LONE_WORD)]
 
 
@@ -42,7 +57,9 @@ def burial_hashes(record: Record, secret: bytes) -> list[str]:
 
 def text_hashes(texts: Iterable[str], secret: bytes) -> list[str]:
     """Return the hashes that recognise erased statements among these texts. A single word is none."""
-    return [_hash(text, None, secret) for text in dict.fromkeys(texts) if len(folded_words(text)) > 1]
+    said = [text for text in dict.fromkeys(texts) if len(folded_words(text)) > 1]
+    words = (hash for text in said for hash in _word_hashes(text, secret))
+    return [*(_hash(text, None, secret) for text in said), *dict.fromkeys(words)]
 
 
 def texts_beside(record: Record) -> Iterator[str]:
@@ -58,11 +75,18 @@ def texts_beside(record: Record) -> Iterator[str]:
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Yield the lines of a text, without what marks them as an item, a heading, a quote or a comment."""
+    """Yield the lines of a text without markup: marks of items, headings, quotes and footnotes, tags, links.
+
+    If a line begins with a label, as in "title: …", the label and the rest are yielded as well.
+    """
     yield text
-    for line in re.split(r"[\n|]", text):
-        if plain := _MARKS.sub("", line):
+    for line in _BREAKS.split(unescape(text)):
+        plain = _MARKS.sub("", _TAG.sub("", _LINK.sub(r"\1", line))).rstrip(_ENDS)
+        plain = _FOOTNOTE.sub("", plain.rstrip(".,;!?")).rstrip(_ENDS)
+        if plain:
             yield plain
+        if label := _LABEL.match(plain):
+            yield from (label[1], plain[label.end() :])
 
 
 def is_persons(record: Record) -> bool:
@@ -74,7 +98,7 @@ def is_persons(record: Record) -> bool:
 
 def _texts_of_data(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
+        yield from lines_of(value)
         yield from (PurePosixPath(part).stem.replace("_", " ") for part in value.split("/"))
     elif isinstance(value, dict):
         for name, item in value.items():
@@ -83,6 +107,20 @@ def _texts_of_data(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts_of_data(item)
+
+
+def _word_hashes(text: str, secret: bytes) -> list[str]:
+    """Return the hashes of the bare words of a text: as they are, without emoji, and once if they are repeated.
+
+    Punctuation, symbols and what joins the words do not count.
+    """
+    words = folded_words(_RAISED.sub("", unescape(text).replace("%20", " ")))
+    plain = [word for word in words if any(map(str.isalnum, word))]
+    forms = [words, plain]
+    length = next((n for n in range(2, len(plain) // 2 + 1) if plain == plain[:n] * (len(plain) // n)), None)
+    forms += [plain[:length]] if length else []
+    said = dict.fromkeys(" ".join(form) for form in forms if len(form) > 1)
+    return [hashlib.blake2b(one.encode(), key=secret, person=_WORDS, digest_size=16).hexdigest() for one in said]
 
 
 def _hash(content: str, key: str | None, secret: bytes, purpose: bytes = b"") -> str:

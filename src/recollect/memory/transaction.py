@@ -36,7 +36,7 @@ docs/concurrency.md has all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,11 +46,13 @@ from typing import Protocol
 from recollect.config import Config
 from recollect.errors import StoreUnavailableError
 from recollect.memory.files.contract import Files
+from recollect.memory.mentions import Copy
 from recollect.memory.user_index import UserIndex
 from recollect.memory.vectors import UserVectors
 from recollect.memory.write import Acting, DoneAlreadyError, Write
 from recollect.memory.write_cache import WriteCache
 from recollect.policy.retention import may_be_pruned, value
+from recollect.policy.topics import Topic
 from recollect.records import Record, new_id
 from recollect.store.contract import Tombstone, Transaction, UserStore
 from recollect.times import Clock
@@ -61,8 +63,11 @@ _ROOM_AFTER_PRUNING = 0.9
 class Hooks(Protocol):
     """The application's additions to the writes of a user."""
 
-    def before_erasing(self) -> None:
-        """Raise an error while something that may have to be erased is on its way into this memory."""
+    def before_erasing(self, topics: Sequence[Topic] = ()) -> Sequence[Copy]:
+        """Return the copies that an erasure here erases too: all, or only those that mention these topics.
+
+        Raises an error while something that may have to be erased is on its way into this memory.
+        """
         ...
 
     def joined_tombstones(self, write: Write, record: Record) -> list[Tombstone]:
@@ -85,8 +90,8 @@ class Hooks(Protocol):
 class NoHooks:
     """Hooks that do nothing."""
 
-    def before_erasing(self) -> None:
-        pass
+    def before_erasing(self, topics: Sequence[Topic] = ()) -> Sequence[Copy]:
+        return ()
 
     def joined_tombstones(self, write: Write, record: Record) -> list[Tombstone]:
         return []

@@ -15,6 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -24,13 +25,13 @@ from recollect.checks import MAX_NESTING, is_nested_deeper
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
 from recollect.memory.archive_check import check_archived, check_archived_text, check_file_line, check_unique
+from recollect.memory.chat_scope import ChatTransaction
+from recollect.memory.files.contract import NoFiles
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
-from recollect.memory.mentions import texts_of, texts_of_interaction
 from recollect.memory.output import open_output
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
-from recollect.policy.topics import Topic, strings_in
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -62,7 +63,7 @@ _HIGHEST_RATIO = 100
 """The highest compression ratio of an archive larger than ``_SMALL``: text never exceeds it."""
 _MOST_NUMBER = 2**53
 """The highest journal number: a higher one would leave no numbers for later entries."""
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
 """The errors of a zip that is damaged, encrypted, or uses an unknown compression."""
 _ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06")
 _LONGEST_SHOWN = 200
@@ -169,7 +170,8 @@ def _entry_to_dict(entry: JournalEntry) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value not in (None, False)}
 
 
-def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
+def entry_from_dict(data: dict[str, Any]) -> JournalEntry:
+    """Return a journal entry as an archive has it."""
     values = data | {"at": from_text(data["at"])}
     for name in ("before", "after"):
         values[name] = from_dict(data[name]) if data.get(name) else None
@@ -201,7 +203,18 @@ def _import_any(
     skipped: list[str] = []
     kind, drafts = read_drafts(path, memory.user.user_id, from_user, memory.clock(), memory.config, skipped)
     report = ImportReport(format=kind, skipped=skipped)
-    return _merge_drafts(memory, acting, drafts, report, dry_run, progress)
+    with _rehearsal_memory(memory) if dry_run else nullcontext(memory) as target:
+        return _merge_drafts(target, acting, drafts, report, dry_run, progress)
+
+
+@contextmanager
+def _rehearsal_memory(memory: UserMemory) -> Iterator[UserMemory]:
+    """Yield the memory itself; if there is none yet, an empty one elsewhere: a dry run must not create it."""
+    if memory.user.exists() or memory.files.any_text():
+        yield memory
+        return
+    with memory.user.rehearsal() as user:
+        yield UserMemory(user, NoFiles(), memory.config, memory.clock)
 
 
 def check_source(path: Path) -> None:
@@ -231,7 +244,7 @@ def _is_zip(path: Path) -> bool:
         raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
 
 
-class _Archive:
+class Archive:
     """An export that is read member by member, keeping little in memory."""
 
     def __init__(self, name: str, packed: int, archive: zipfile.ZipFile) -> None:
@@ -304,7 +317,7 @@ def import_archive(
     try:
         packed = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
         with zipfile.ZipFile(source) as opened:
-            archive = _Archive(name, packed, opened)
+            archive = Archive(name, packed, opened)
             manifest = archive.document("manifest.json")
             if manifest["format"] != _FORMAT:
                 raise KeyError("format")
@@ -323,7 +336,7 @@ def import_archive(
                 )
             )
             versions = [check_file_line(check_archived(from_dict(row))) for row in archive.rows("records.jsonl")]
-            entries = [_entry_from_dict(row) for row in archive.rows("journal.jsonl")]
+            entries = [entry_from_dict(row) for row in archive.rows("journal.jsonl")]
             tombstones = [
                 check_archived(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
                 for row in archive.rows("tombstones.jsonl")
@@ -353,7 +366,7 @@ def import_archive(
         check_unique("runs.jsonl", ((run.day, run.kind) for run in runs))
     except RecollectError:
         raise
-    except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *_UNREADABLE):
+    except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *UNREADABLE):
         raise InvalidInputError("path", f"{name} is not a Recollect export, or it is damaged") from None
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
@@ -387,35 +400,6 @@ def import_archive(
     return report
 
 
-def archive_mentions(data: bytes, topics: Sequence[Topic]) -> bool:
-    """Return True if an archive mentions one of these topics anywhere, or if that cannot be told."""
-    try:
-        with zipfile.ZipFile(BytesIO(data)) as opened:
-            archive = _Archive("the archive", len(data), opened)
-            said = list(_texts_in(archive))
-            files = [text.decode("utf-8", "replace") for text in archive.files().values()]
-    except (RecollectError, LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE):
-        return True
-    headings = {line for text in files for line in text.splitlines() if line.startswith("#")}
-    return any(
-        any(map(topic.is_in, said)) or any(topic.without_lines(text, headings)[1] for text in files) for topic in topics
-    )
-
-
-def _texts_in(archive: _Archive) -> Iterator[list[str]]:
-    """Yield the texts of everything in an archive but its files, together where they belong together."""
-    for row in archive.rows("records.jsonl"):
-        yield list(texts_of(from_dict(row)))
-    for entry in map(_entry_from_dict, archive.rows("journal.jsonl")):
-        yield [entry.reason or ""]
-        yield from (list(texts_of(record)) for record in (entry.before, entry.after) if record is not None)
-    for row in archive.rows("interactions.jsonl", optional=True):
-        yield list(texts_of_interaction(interaction_log.interaction_from_dict(row)))
-    for row in archive.rows("runs.jsonl", optional=True):
-        run = interaction_log.run_from_dict(row)
-        yield [run.error or "", *strings_in(run.details)]
-
-
 def _in_use(memory: UserMemory) -> bool:
     """Return True if the memory has content; a database that was created but never written to does not count."""
     with memory.user.read() as reader:
@@ -442,7 +426,8 @@ def _merge_drafts(
             if restoring is not None:
                 restoring()
                 write.state = replace(write.state, mode="on")
-            there = StoredRecords(write)
+            # other formats name no chats: what is known in any is known
+            there = StoredRecords(write, in_chats=report.format == "recollect")
             for start in range(0, len(drafts), _STEP):
                 if progress:
                     progress(start, len(drafts))
@@ -478,9 +463,11 @@ def _merge_interactions(
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:
-                report.interactions = sum(
-                    outcome.fresh for outcome in interaction_log.store_interactions(tx, interactions, memory.clock())
-                )
+                outcomes = interaction_log.store_interactions(tx, interactions, memory.clock())
+                report.interactions = sum(outcome.fresh for outcome in outcomes)
+                erased = [one for one in outcomes if one.message == interaction_log.ERASED_REPORT]
+                report.refused += len(erased)
+                report.skipped += [f"interactions: {one.message}" for one in erased]
             if dry_run:
                 raise _DryRunEndError
     except _DryRunEndError:
@@ -493,10 +480,15 @@ def _import_draft(write: Write, there: StoredRecords, draft: Draft, report: Impo
         report.refused += 1
         report.skipped.append(f"{draft.where}: {ERASED}")
         return
-    if record in there:
+    if there.has_id(record) or ((same := there.same(record)) is not None and same.content == record.content):
         report.duplicates += 1
         return
-    outcome = write.remember(record)
+    if same is not None:
+        report.conflicts += 1
+        report.skipped.append(f"{draft.where}: {record.key} already has another value in working memory")
+        return
+    with within_chat(write, record.chat) if there.in_chats else nullcontext():
+        outcome = write.remember(record)
     if outcome.done:
         there.add(getattr(outcome, "record", record))  # as it was stored: secrets are masked
         report.written += 1
@@ -510,13 +502,25 @@ def _import_draft(write: Write, there: StoredRecords, draft: Draft, report: Impo
         report.skipped.append(f"{draft.where}: {outcome.message}")
 
 
+@contextmanager
+def within_chat(write: Write, chat: str | None) -> Iterator[None]:
+    """Compare with records of this chat only, or of no chat: the same in two chats is two records."""
+    whole, write.tx = write.tx, ChatTransaction(write.tx, (chat,))
+    try:
+        yield
+    finally:
+        write.tx = whole
+
+
 class StoredRecords:
     """The records already stored, looked up for each record of an import or a merge; each place is read once."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, *, in_chats: bool = True) -> None:
         self._write = write
+        self.in_chats = in_chats
+        """True if the same in two chats is two records."""
         self._ids: set[str] = set()
-        self._said: dict[tuple[str, str | None], dict[Hashable, str]] = {}
+        self._said: dict[tuple[str, str | None], dict[Hashable, Record]] = {}
 
     def look_up(self, ids: Sequence[str]) -> None:
         self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
@@ -525,29 +529,32 @@ class StoredRecords:
         """Return whether the very record is stored; its id must have been looked up."""
         return record.id in self._ids
 
-    def __contains__(self, record: Record) -> bool:
+    def same(self, record: Record) -> Record | None:
+        """Return the same thing at the same place, for kinds that the write path does not compare."""
         if record.kind in ("observation", "episode"):
-            return self.has_id(record) or self._write.cache.has_exactly(record)
-        return self.has_id(record) or self.same(record) is not None
-
-    def same(self, record: Record) -> str | None:
-        """Return the id of the same thing at the same place, for other kinds that the write path does not compare."""
+            return self._write.cache.exact_copy(record)
         place = _location_key(record)
-        return None if place is None else self._at(place).get(_content_identity(record))
+        return None if place is None else self._at(place).get(self._identity(record))
 
     def add(self, record: Record) -> None:
         place = _location_key(record)
         if place is not None:
-            self._at(place)[_content_identity(record)] = record.id
+            self._at(place)[self._identity(record)] = record
             if record.kind == "message" and ("message", None) in self._said:
-                self._said["message", None][_content_identity(record)] = record.id
+                self._said["message", None][self._identity(record)] = record
 
-    def _at(self, place: tuple[str, str | None]) -> dict[Hashable, str]:
+    def _identity(self, record: Record) -> Hashable:
+        chat = record.chat if self.in_chats else None
+        if record.kind == "scratch":
+            return chat, record.key
+        return chat, record.content, record.valid_from if record.kind == "message" else None
+
+    def _at(self, place: tuple[str, str | None]) -> dict[Hashable, Record]:
         if place not in self._said:
             kind, name = place
             query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
             found = self._write.tx.find(replace(query, newest_first=True))  # of several, the oldest is the last put
-            self._said[place] = {_content_identity(record): record.id for record in found}
+            self._said[place] = {self._identity(record): record for record in found}
         return self._said[place]
 
 
@@ -555,9 +562,3 @@ def _location_key(record: Record) -> tuple[str, str | None] | None:
     if record.kind == "message":
         return record.kind, record.session
     return (record.kind, record.key) if record.kind in ("scratch", "daily") else None
-
-
-def _content_identity(record: Record) -> Hashable:
-    if record.kind == "scratch":
-        return record.key
-    return (record.content, record.valid_from) if record.kind == "message" else record.content

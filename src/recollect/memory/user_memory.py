@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from recollect.config import Config
 from recollect.errors import RecollectError, StoreError, StoreFullError, StoreReadOnlyError
 from recollect.memory.files.contract import Files
+from recollect.memory.mentions import Copy
 from recollect.memory.transaction import NO_HOOKS, Hooks, Participants, UserTransaction
 from recollect.memory.user_index import UserIndex
 from recollect.memory.vectors import Embedding, UserVectors
 from recollect.memory.write import Acting, Write
 from recollect.memory.write_cache import WriteCache, marks_of
+from recollect.policy.topics import Topic
 from recollect.search.weights import Weights
 from recollect.store.contract import Reader, Transaction, UserStore
 from recollect.store.forks import renew_after_forks
@@ -99,10 +101,13 @@ class UserMemory:
         """True if this thread has a batch of this user open."""
         return self._writing == threading.get_ident()
 
-    def check_erasable(self) -> None:
-        """Raise `StoreBusyError` if something that may have to be erased was on its way into this memory."""
+    def before_erasing(self, topics: Sequence[Topic]) -> Sequence[Copy]:
+        """Return the copies that mention these topics, which are erased with what this memory has about them.
+
+        Raises `StoreBusyError` if something that may have to be erased was on its way into this memory.
+        """
         try:
-            self._hooks.before_erasing()
+            return self._hooks.before_erasing(topics)
         except BaseException as error:
             self._hooks.on_error(error)
             raise

@@ -6,22 +6,22 @@ transaction, one journal entry per change, checked by the policy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache
 from typing import Any
 
-from recollect.config import Config
+from recollect.config import TURNED_OFF, Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
+from recollect.memory.mentions import Copy
+from recollect.memory.refusals import mask_label, refusal_of_code, refusal_of_secret, refusal_of_secret_name
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
-from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
 from recollect.policy.retention import check_kept, daily_expiry
-from recollect.policy.secrets import find_secrets, mask
+from recollect.policy.secrets import mask
 from recollect.policy.topics import Topic
 from recollect.records import (
     PENDING,
@@ -45,7 +45,6 @@ from recollect.records import (
 from recollect.store.contract import Query, Tombstone, Transaction
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
-_SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
@@ -119,7 +118,7 @@ class Write:
         """Topics that were erased: they must also go from data kept outside the memory."""
         self.cleared = False
         """True if everything was erased: then all data kept outside must go."""
-        self.before_erasing: Callable[[], None] = lambda: None
+        self.before_erasing: Callable[[Sequence[Topic]], Sequence[Copy]] = lambda topics: ()
         self.joined_tombstones: Callable[[Record], list[Tombstone]] = lambda record: []
         """Both as in `recollect.memory.transaction.Hooks`."""
 
@@ -172,8 +171,10 @@ class Write:
         if record.kind == "daily" and changes.get("content", record.content) != record.content:
             raise InvalidInputError("content", "of a daily note cannot be changed; jot a new entry, or erase this one")
         changed = self._clean(replace(record, **changes))
-        if refused := self.refusal(changed, known=[record]):
+        if refused := self.refusal(changed, known=[record], inherits="source" not in changes):
             return refused
+        if note and not is_persons(changed) and self._repeats_erased(note, anyone=True):
+            note = None
         confident = not isinstance(record, Fact) or "confidence" not in changes or "content" not in changes
         if not confident and changed.confidence < self.config.confidence_threshold:
             assert isinstance(changed, Fact)
@@ -219,7 +220,7 @@ class Write:
     def merge(self, records: Sequence[Record], merged: Record, *, reason: str | None = None) -> Outcome:
         """Merge several records into one; they stay as superseded."""
         merged = self._clean(merged)
-        if refused := self.refusal(merged, known=records):
+        if refused := self.refusal(merged, known=records, inherits=True):
             return refused
         merged = move_to_chat(merged, common_chat(records))
         run = self.acting.run or new_id("run")
@@ -325,7 +326,7 @@ class Write:
             record_id=after.id,
             before=before,
             after=after,
-            reason=None if reason is None or self._repeats_erased(reason) else _mask_label(reason),
+            reason=None if reason is None or self._repeats_erased(reason) else mask_label(reason),
             source=after.source,
             run=run or self.acting.run,
             call=self.acting.call,
@@ -341,7 +342,7 @@ class Write:
             actor=self.acting.actor,
             op=op,
             record_id=record_id,
-            reason=None if reason is None else _mask_label(reason),
+            reason=None if reason is None else mask_label(reason),
             run=self.acting.run,
             call=self.acting.call,
         )
@@ -370,6 +371,10 @@ class Write:
             hashes += tombstone_hashes(record, secret)
         return [one for one in hashes if one in self.cache.buried]
 
+    def had(self, record: Record) -> bool:
+        """Return True if a record was stored before this write."""
+        return all(change.after is None or change.after.id != record.id or change.before for change in self.changes)
+
     def know_tombstones(self) -> None:
         """Recognise from now on what this write has erased. Call it after storing the tombstones."""
         self.cache.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
@@ -382,7 +387,7 @@ class Write:
             changes["content"] = cleaned
         if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
             changes["excerpt"] = cleaned
-        if (cleaned := _mask_label(record.source)) != record.source:
+        if (cleaned := mask_label(record.source)) != record.source:
             changes["source"] = cleaned
         if record.metadata and (hidden := mask_data(record.metadata)) != record.metadata:
             changes["metadata"] = hidden
@@ -392,8 +397,11 @@ class Write:
         """Return the refusal of everybody but the person while memory is off, or None."""
         return refusal_if_paused(self.state.mode, self.config)
 
-    def refusal(self, record: Record, known: Sequence[Record] = ()) -> Refused | None:
-        """Return the policy's refusal of this record, or None; what ``known`` records say already may stay."""
+    def refusal(self, record: Record, known: Sequence[Record] = (), *, inherits: bool = False) -> Refused | None:
+        """Return the policy's refusal of this record, or None; what ``known`` records say already may stay.
+
+        With ``inherits`` its source is that of a known record, and so not a claim of whoever changes it.
+        """
         by_person = record.source == USER_EDIT and self.acting.is_person
         if not by_person and (paused := self.paused()):
             return paused
@@ -401,13 +409,13 @@ class Write:
         beside = _side_text(record)
         if refused := refusal_of_secret(f"{text}\n{beside}" if beside else text):
             return refused
-        if record.session and (refused := _refusal_of_secret_name(record.session)):
+        if record.session and (refused := refusal_of_secret_name(record.session)):
             return refused
         if record.kind in _PROSE and (
             refused := refusal_of_code(text) or (refusal_of_code(record.content) if record.key else None)
         ):
             return refused
-        if self.cache.buried and not by_person and self._is_erased(record, known):
+        if self.cache.buried and not by_person and self._is_erased(record, known, inherits):
             return Refused(reason="erased", message=ERASED)
         return None
 
@@ -417,20 +425,47 @@ class Write:
             return refused
         return Refused(reason="erased", message=ERASED) if self._repeats_erased(text) else None
 
-    def _repeats_erased(self, text: str) -> bool:
-        """Return True if somebody but the person writes an erased statement, or a line that is one."""
-        if self.acting.is_person or not self.cache.buried:
+    def _repeats_erased(self, text: str, *, anyone: bool = False) -> bool:
+        """Return True if somebody but the person, or ``anyone``, writes an erased statement, or a line that is one."""
+        if not self.cache.buried or (self.acting.is_person and not anyone):
             return False
-        return not self.cache.buried.isdisjoint(text_hashes(lines_of(text), self.state.secret))
+        return bool(self._without_remembered(self._tombstones_in(text), [text]))
 
-    def _is_erased(self, record: Record, known: Sequence[Record]) -> bool:
+    def has_just_erased(self, text: str) -> bool:
+        """Return True if this write erased this statement, or one that is a line of the text."""
+        return any(tombstone.at >= self.now for tombstone in self._tombstones_in(text))
+
+    def _tombstones_in(self, text: str) -> list[Tombstone]:
+        hashes = [one for one in text_hashes(lines_of(text), self.state.secret) if one in self.cache.buried]
+        return self.tx.tombstones(hashes) if hashes else []
+
+    def _is_erased(self, record: Record, known: Sequence[Record], inherits: bool) -> bool:
         """Return True if the person had this erased, and it is not they who say it again."""
-        if is_persons(record) and record.kind != "message" and not self.acting.actor.startswith("tool:"):
+        acting = self.acting
+        claimed = not acting.actor.startswith("tool:") and (acting.is_person or not inherits)
+        if is_persons(record) and record.kind != "message" and claimed:
             return False
         found = self._tombstones_of(record, known)
         if record.kind == "message" and is_persons(record):
             return any(tombstone.at >= record.valid_from for tombstone in found)
-        return bool(found)
+        key = record.key if record.kind == "fact" else None
+        return bool(self._without_remembered(found, [record.content, *texts_beside(record)], key))
+
+    def _without_remembered(
+        self, found: Sequence[Tombstone], texts: Iterable[str], key: str | None = None
+    ) -> list[Tombstone]:
+        """Return the tombstones but those of what the person had remembered again, under this key, and keeps."""
+        if not found:
+            return []
+        again: set[str] = set()
+        for line in dict.fromkeys(line for text in texts for line in lines_of(text)):
+            for kind in COMPARED:
+                for known, _ in self.likely(Statement.of(line, key), kind):
+                    if is_persons(known) and key in (None, known.key):
+                        hashes = {*tombstone_hashes(known, self.state.secret)}
+                        hashes |= {one.hash for one in self.joined_tombstones(known)}
+                        again |= {one.hash for one in found if one.hash in hashes and known.updated_at >= one.at}
+        return [one for one in found if one.hash not in again]
 
     def was_erased(self, record: Record) -> bool:
         """Return True if the person had this erased after it was made, even if they had asked to remember it then."""
@@ -524,41 +559,11 @@ def refusal_if_paused(mode: str, config: Config) -> Refused | None:
     """Return the refusal of anything to be stored while memory is off, or None while it is on."""
     if mode == "incognito":
         return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-    if mode == "paused" or not config.enabled:
+    if not config.enabled:
+        return Refused(reason="paused", message=f"Not stored: {TURNED_OFF}.")
+    if mode == "paused":
         return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
     return None
-
-
-def refusal_of_secret(text: str) -> Refused | None:
-    """Return the refusal of a text that holds a secret, without repeating the secret."""
-    secrets = find_secrets(text)
-    if not secrets:
-        return None
-    found = f"Not stored: it seems to contain a secret ({secrets[0].kind}). Leave the secret out and try again."
-    return Refused(reason="secret", message=found)
-
-
-@lru_cache(maxsize=256)
-def _refusal_of_secret_name(session: str) -> Refused | None:
-    """Return the refusal of a session whose name holds a secret. Numbers, which may look like a card's, are allowed."""
-    kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
-    if not kinds:
-        return None
-    told = f"Not stored: the name of the session seems to contain a secret ({kinds[0]}). Choose another name."
-    return Refused(reason="secret", message=told)
-
-
-def mask_session(session: str | None) -> str | None:
-    """Return the name of a session with secrets masked, for logs, which are not refused."""
-    return mask(session) if session and _refusal_of_secret_name(session) else session
-
-
-def refusal_of_code(text: str) -> Refused | None:
-    """Return the refusal of a text that is code."""
-    code = looks_like_code(text)
-    if not code:
-        return None
-    return Refused(reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember.")
 
 
 def section_of_day(fact: Record) -> str:
@@ -579,11 +584,6 @@ def _conflict_message(known: Fact) -> str:
 
 def _side_text(record: Record) -> str:
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
-
-
-def _mask_label(text: str) -> str:
-    """Return a source or a reason without secrets; most are too short to hold one."""
-    return mask(text) if len(text) > _SHORT_LABEL else text
 
 
 def mask_data(value: Any) -> Any:

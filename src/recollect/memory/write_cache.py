@@ -165,17 +165,19 @@ class WriteCache:
         shared = [(-len(words.intersection(map(_word_mark, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
         return [likely[place] for _, place in nsmallest(_MOST_CANDIDATES, shared)]
 
-    def has_exactly(self, record: Record) -> bool:
-        """Return True if a record of the same kind with the same words exists."""
+    def exact_copy(self, record: Record) -> Record | None:
+        """Return a record of the same kind and chat with the same words."""
         self._mark()
         mark = f"!{record.content}"
-        if any(other.kind == record.kind for other in map(self._changed.get, self._marks.get(mark, ())) if other):
-            return True
+        found = list(filter(None, map(self._changed.get, self._marks.get(mark, ()))))
         with self._user_index.guard:
             index = self._index()
             kind = index.code("kind", record.kind)
             ids = [index.id_of(number) for number in index.marked(mark).tolist() if index.kind[number] == kind]
-        return any(record_id not in self._changed for record_id in ids)
+        ids = [record_id for record_id in ids if record_id not in self._changed]
+        if ids and self._reader is not None:
+            found += self._reader.find(Query(ids=ids))
+        return next((one for one in found if (one.kind, one.chat) == (record.kind, record.chat)), None)
 
     def _likely_stored(self, signed: str, words: frozenset[str], kind: str, most: int) -> list[Record | None]:
         with self._user_index.guard:

@@ -52,6 +52,8 @@ class Query:
     """Only what held at this moment: the highest version valid then, unless the record is archived by now. Overrides
     `statuses`.
     """
+    replaced: bool = False
+    """Only what was replaced and is kept: earlier versions, and superseded records. Overrides `statuses`."""
     newest_first: bool = False
     after: tuple[datetime, str] | None = None
     """The creation time and id of the last record seen: only what comes after it, in the requested order."""
@@ -447,6 +449,10 @@ class UserStore(Protocol):
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Open this user's only transaction; an exception inside rolls it back."""
+        ...
+
+    def rehearsal(self) -> AbstractContextManager[UserStore]:
+        """Lend a store for writes that are rolled back: this one, or an empty one if those would create this one."""
         ...
 
     def check(self) -> list[str]:

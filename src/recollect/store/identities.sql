@@ -132,8 +132,8 @@ UPDATE memory_links SET copy = NULL, undoable = 0 WHERE id = :id
 UPDATE memory_links SET state = 'unlinking' WHERE id = :id AND state = 'joined' AND undoable = 1
 
 -- name: call_off
--- The joined user is erased: what they brought is removed, and nothing is restored.
-UPDATE memory_links SET state = 'restored', copy = NULL, undoable = 0 WHERE id = :id AND state IN ('joining', 'joined')
+-- The joined user is erased: what they brought is removed, and nothing is restored. The copy tells until then what they had.
+UPDATE memory_links SET state = 'restored', details = :details, undoable = 0 WHERE id = :id AND state IN ('joining', 'joined')
 
 -- name: set_restored
 -- From here on the joined user has a memory again, and the copy is no longer needed.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,6 +182,9 @@ class PostgresUser:
         with mapped_errors(), self._store.reading() as db:
             rows = [] if db is None else db.execute(_SQL["text_search"], (query, self.user_id, limit)).fetchall()
         return [from_row(row) for row in rows]
+
+    def rehearsal(self) -> AbstractContextManager[PostgresUser]:
+        return nullcontext(self)
 
     def check(self) -> list[str]:
         try:

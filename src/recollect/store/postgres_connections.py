@@ -266,7 +266,8 @@ class Connections:
             except psycopg.OperationalError as error:
                 if not any(said in str(error) for said in _FULL):
                     reason = str(error).partition("\n")[0]
-                    raise StoreUnavailableError(f"The database cannot be reached: {reason}") from None
+                    told = f"The database cannot be reached: {reason}. Check the address, then retry"
+                    raise StoreUnavailableError(told) from None
             if time.monotonic() > until:
                 raise StoreBusyError(
                     "PostgreSQL accepts no more connections; raise its max_connections, or lower MEMORY_DATABASE_POOL"

@@ -7,6 +7,7 @@ the user where a database holds many.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, ClassVar, TypeVar, Unpack
 
@@ -196,6 +197,9 @@ class SqlReader:
 
     def conditions_of(self, query: Query) -> dict[str, Any]:
         """Return the conditions of a query on records, with the value or values of each."""
+        if query.replaced:
+            # in these words the index has it
+            return {"status = 'superseded'": ()} | self.narrowing(replace(query, statuses=()))
         if query.valid_at is None:
             return {self.LATEST: ()} | self.narrowing(query)
         moment = to_text(query.valid_at)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import secrets
 import shutil
 import sqlite3
+import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from hashlib import blake2b
@@ -194,6 +195,17 @@ class SqliteUser:
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[SqliteUser]:
+        if self.exists():
+            yield self
+            return
+        with (
+            tempfile.TemporaryDirectory(prefix="recollect-") as folder,
+            closing(SqliteStore(Path(folder))) as elsewhere,
+        ):
+            yield elsewhere.user(self.user_id)
 
     def write(self) -> SqliteWriting:
         return SqliteWriting(self)

@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from typing import Any, TypeVar, Unpack
@@ -131,6 +131,9 @@ class MemoryUser:
             for hook in transaction.hooks:
                 hook()
 
+    def rehearsal(self) -> AbstractContextManager[MemoryUser]:
+        return nullcontext(self)
+
     def check(self) -> list[str]:
         return []
 
@@ -167,7 +170,10 @@ class MemoryReader:
     def find(self, query: Query) -> list[Record]:
         pool = list(self.data.latest.values()) if query.valid_at is None else self._held_at(query.valid_at)
         wanted = {one.name: getattr(query, one.name) for one in fields(query)}
-        if query.valid_at is not None:
+        if query.replaced:
+            pool = [*self.data.closed.values(), *self.data.latest.values()]
+            wanted["statuses"] = ("superseded",)
+        elif query.valid_at is not None:
             wanted["statuses"] = None
         by_seq = query.changed_after is not None
         order = (lambda r: r.seq) if by_seq else (lambda r: (r.created_at, r.id, r.version))

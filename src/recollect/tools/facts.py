@@ -26,6 +26,7 @@ from recollect.records import (
     Refused,
     new_id,
 )
+from recollect.tools.earlier_facts import facts_at, held_fields, with_earlier_facts
 from recollect.tools.formatting import created_text, mark_untrusted, memory_text
 from recollect.tools.parameters import Arg, ArgumentsError, is_id
 from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, refusal_answer, tool
@@ -35,6 +36,8 @@ UserId = Annotated[int, Arg(user=True)]
 Confidence = Annotated[float, Arg(low=0.5, high=1.0)]
 Excerpt = Annotated[str | None, Arg(aside=True)]
 _FIELDS = {"content": "fact_value", "key": "fact_key", "ref": "fact_key", "excerpt": "source_excerpt"}
+_MOST_READ = 1000
+"""How many messages of another member of a group are looked through."""
 _TYPE_OF_CATEGORY = {"preference": "preference", "work_context": "skill"}
 
 
@@ -103,24 +106,33 @@ def recall_facts(
     fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
     search_query: Annotated[str | None, Arg(aside=True, says="Semantic search query (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
+    as_of: Annotated[
+        str | None, Arg(aside=True, says="What was true at this time, as YYYY-MM-DD or ISO 8601 (optional)")
+    ] = None,
 ) -> ToolAnswer:
-    """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions."""
-    return recall_answer(scope, fact_types, search_query, limit)
+    """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions. A query
+    with "before", or a time in as_of, also finds what was true then."""
+    return recall_answer(scope, fact_types, search_query, limit, as_of)
 
 
-def recall_answer(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int) -> ToolAnswer:
-    """Return facts by type and query."""
+def recall_answer(
+    scope: Scope, types: Sequence[str] | None, query: str | None, limit: int, as_of: str | None = None
+) -> ToolAnswer:
+    """Return facts by type and query; at a time, those that held then."""
     wanted = [_fact_type(f"fact_types[{number}]", name) for number, name in enumerate(types or ())]
+    # another suite calls a fact without a key a note
+    kinds = ("fact",) if wanted else ("fact", "note")
     found: list[Record]
-    if query and query.strip():
-        # another suite calls a fact without a key a note
-        kinds = ("fact",) if wanted else ("fact", "note")
-        found = [hit.record for hit in scope.memory.search(query, kinds=kinds, limit=500 if wanted else limit)]
+    if as_of and as_of.strip():
+        found = facts_at(scope.memory, as_of.strip(), query, kinds)
+    elif query and query.strip():
+        hits = scope.memory.search(query, kinds=kinds, limit=500 if wanted else limit, earlier=True)
+        found = [one for hit in hits for one in with_earlier_facts(scope.memory, hit, query)]
     else:
         found = scope.memory.read(kind="fact", newest_first=True, limit=None if wanted else limit)
     kept = [fact for fact in found if _is_one_of(fact, wanted)][:limit]
     numbers = scope.memory.numbers([fact.id for fact in kept])
-    facts = [_fact_fields(fact, numbers[fact.id]) for fact in kept]
+    facts = [_fact_fields(fact, numbers[fact.id]) | held_fields(fact) for fact in kept]
     return ToolAnswer({"status": "success", "count": len(facts), "facts": facts}, "found" if facts else "empty")
 
 
@@ -136,6 +148,9 @@ def update_fact(
         Literal["correction", "update", "refinement", "contradiction"], Arg(says="Why the change?")
     ],
     source_excerpt: Excerpt = None,
+    valid_from: Annotated[
+        str | None, Arg(aside=True, says="When the new value became true, as YYYY-MM-DD (optional, default: now)")
+    ] = None,
 ) -> ToolAnswer:
     """Update an existing fact when you learn new/corrected information. Returns updated fact or error if not found."""
     known = _find_fact(scope.memory, fact_type, fact_key)
@@ -146,6 +161,7 @@ def update_fact(
         reason=change_reason,
         excerpt=source_excerpt,
         source=f"tool:{scope.tool}",
+        valid_from=valid_from or None,
     )
     if isinstance(outcome, Refused):
         return refusal_answer(outcome)
@@ -246,10 +262,11 @@ def create_episode(
 ) -> ToolAnswer:
     """Create a memorable episode from the recent conversation. Use when something significant happened (important
     info shared, emotional moment, milestone, etc.)."""
-    messages = _recent(scope, message_count)
+    said = _recent_of_all(scope, message_count)
+    messages = [message for message, _ in said]
     speakers = dict.fromkeys(
-        message.speaker or scope.memory.user_id
-        for message in messages
+        message.speaker or user_id
+        for message, user_id in said
         if isinstance(message, Message) and message.role == "user"
     )
     outcome = scope.memory.episode(
@@ -499,3 +516,19 @@ def _recent(scope: Scope, count: int) -> list[Record]:
         return []
     found = scope.memory.read(kind="message", session=scope.session, newest_first=True, limit=count)
     return found[::-1]
+
+
+def _recent_of_all(scope: Scope, count: int) -> list[tuple[Record, str]]:
+    """Return the latest messages of the conversation with their user; in a group, those of everybody."""
+    found = [(message, scope.memory.user_id) for message in _recent(scope, count)]
+    for other in scope.others if count else ():
+        said = other.read(kind="message", newest_first=True, limit=_MOST_READ)
+        here = [message for message in said if _is_same_talk(message.session, scope.session)]
+        found += [(message, other.user_id) for message in here[:count]]
+    return sorted(found, key=lambda one: (one[0].valid_from, one[0].id))[-count:] if count else []
+
+
+def _is_same_talk(session: str | None, other: str | None) -> bool:
+    """Return True if two sessions are one conversation of a group: the same one, or those of two people in a place."""
+    place = (session or "").rpartition("@")[0]
+    return other is None or session == other or bool(place and place == other.rpartition("@")[0])

@@ -20,7 +20,7 @@ from recollect import checks as check
 from recollect.document.blocks import parse_blocks
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.memory import Memory
-from recollect.memory.write import refusal_of_code, refusal_of_secret
+from recollect.memory.refusals import refusal_of_code, refusal_of_secret
 from recollect.policy.secrets import find_secrets
 from recollect.records import DailyEntry, Duplicate, Note, Outcome, Record, Refused, Unchanged, new_id
 from recollect.times import parse_day

@@ -5,20 +5,23 @@ One of four dialects over the same memory; a ``note_id`` may be the id of any re
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from recollect.errors import NotFoundError
 from recollect.memory.memory import Memory
-from recollect.records import Duplicate, Hit, Record, Refused, new_id
+from recollect.records import CATEGORIES, OBSERVATION_CATEGORIES, Duplicate, Hit, Record, Refused, new_id
 from recollect.text import fold
+from recollect.times import to_text
 from recollect.tools.formatting import mark_untrusted, memory_text
 from recollect.tools.parameters import Arg
 from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, refusal_answer, tool
 
 _FIELDS = {"ref": "note_id"}
+_SEMANTIC = ("using keyword matching", "using semantic similarity and keyword matching")
 
 
-@tool("notes", does="recall", timeout=15)
+@tool("notes", does="recall", timeout=15, fields={"tags": "category"}, semantic=_SEMANTIC)
 def memory_search(
     scope: Scope,
     query: Annotated[str, Arg(says="Natural language search query")],
@@ -28,16 +31,38 @@ def memory_search(
     include_conversation: Annotated[
         bool, Arg(declared=True, says="Also search the current conversation session (default: false)")
     ] = False,
+    category: Annotated[
+        str | None, Arg(aside=True, says="Only notes that were saved with this category (optional)")
+    ] = None,
 ) -> ToolAnswer:
     """Search your persistent memory for relevant information. Use this when you need to recall user preferences,
-    past decisions, stored facts, or anything previously saved. Results are ranked by relevance using semantic
-    similarity and keyword matching. By default searches only your saved notes; set include_conversation to true to
-    also search the current conversation history."""
-    hits: list[Hit] = list(scope.memory.search(query, limit=top_k))
+    past decisions, stored facts, or anything previously saved. Results are ranked by relevance using keyword matching.
+    By default searches only your saved notes; set include_conversation to true to also search the current conversation
+    history. A broad query such as "everything" lists the newest and most important notes. A result with `earlier` was
+    found by what the note said before it was updated; `text` is what it says now."""
+    hits = _search_notes(scope.memory, query, top_k, _category_tag(category))
     if include_conversation:
         hits += scope.memory.search(query, limit=top_k, kinds=("message",), session=scope.session)
         hits = _merge_hits(hits)[:top_k]
     return ToolAnswer([_hit_fields(hit) for hit in hits], "found" if hits else "empty")
+
+
+def _search_notes(memory: Memory, query: str, limit: int, tag: str | None) -> list[Hit]:
+    if tag is None:
+        return list(memory.search(query, limit=limit, earlier=True))
+    hits = list(memory.search(query, limit=limit, tags=(tag,), earlier=True))
+    if tag in CATEGORIES + OBSERVATION_CATEGORIES:  # what other suites call a category
+        hits += memory.search(query, limit=limit, category=tag, earlier=True)
+        hits = _merge_hits(hits)[:limit]
+    return hits
+
+
+def _category_tag(category: str | None) -> str | None:
+    """Return the tag that a category is stored as: models do not always write it alike.
+
+    Lines stay lines, because an erased statement is recognised by them.
+    """
+    return re.sub(" +", " ", category.strip()).casefold() or None if category else None
 
 
 def _merge_hits(hits: list[Hit]) -> list[Hit]:
@@ -55,20 +80,29 @@ def _hit_fields(hit: Hit) -> dict[str, Any]:
         "text": memory_text(text),
         "score": round(hit.score, 3),
         "source": "conversation" if record.kind == "message" else "user_memory",
+        "date": to_text(record.valid_from),
     }
+    if category := record.category or next(iter(record.tags), None):
+        shown["category"] = memory_text(category)
+    if hit.earlier:
+        shown["earlier"] = memory_text(hit.earlier)
     return mark_untrusted(record, shown)
 
 
-@tool("notes", does="remember", timeout=10)
+@tool("notes", does="remember", timeout=10, fields={"tags": "category"})
 def memory_save(
     scope: Scope,
     content: Annotated[str, Arg(says="Natural language text to save (fact, preference, decision, etc.)")],
+    category: Annotated[
+        str | None, Arg(aside=True, says="A word to file it under and to search by, such as work (optional)")
+    ] = None,
 ) -> ToolAnswer:
     """Save an important piece of information to your persistent memory as a natural language note. Use this
     proactively whenever the user shares preferences, makes decisions, states facts, or tells you something worth
     remembering across conversations. Saved notes persist across all sessions and channels. Returns a note_id for
     future reference."""
-    outcome = scope.memory.note(content, source=f"tool:{scope.tool}")
+    tag = _category_tag(category)
+    outcome = scope.memory.note(content, tags=(tag,) if tag else (), source=f"tool:{scope.tool}")
     match outcome:
         case Duplicate(record=known):
             told = {"status": "duplicate", "note_id": known.id, "message": f"Already saved: {memory_text(known.text)}"}

@@ -5,6 +5,7 @@ One of four dialects over the same memory; `recall` finds what the others stored
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from recollect.errors import InvalidInputError, NotFoundError
@@ -35,6 +36,10 @@ def remember_observation(
     return ToolAnswer(_outcome_fields(outcome), outcome_of(outcome))
 
 
+class _RefusedError(Exception):
+    """Rolls back a batch of which something was refused."""
+
+
 @tool("observations", does="remember", timeout=10)
 def remember_fil(
     scope: Scope,
@@ -49,7 +54,7 @@ def remember_fil(
     if not any(groups.values()):
         return ToolAnswer("give at least one of findings, insights and lessons", "empty", "error")
     told: list[dict[str, Any]] = []
-    with scope.memory.batch() as memory:
+    with suppress(_RefusedError), scope.memory.batch() as memory:
         for name, texts in groups.items():
             for number, text in enumerate(texts):
                 try:
@@ -58,13 +63,14 @@ def remember_fil(
                     field, _, problem = str(error).partition(": ")
                     said_of = f"{name}[{number}]" if field == "content" else field
                     raise ArgumentsError(f"{said_of}: {problem}; nothing was stored") from None
-                told.append(_outcome_fields(outcome))
-    ids = [one["id"] for one in told if "id" in one]
-    not_stored = [one["message"] for one in told if one["status"] == "refused"]
-    content: dict[str, Any] = {"status": "success" if ids else "refused", "ids": ids}
-    if not_stored:
-        content["refused"] = not_stored
-    return ToolAnswer(content, "written" if ids else "refused", "ok" if ids else "refused")
+                told.append(_outcome_fields(outcome) | {"where": f"{name}[{number}]"})
+        refused = [f"{one['where']}: {one['message']}" for one in told if one["status"] == "refused"]
+        if refused:
+            raise _RefusedError
+    if refused:
+        told_why = {"status": "refused", "ids": [], "message": "Nothing was stored.", "refused": refused}
+        return ToolAnswer(told_why, "refused", "refused")
+    return ToolAnswer({"status": "success", "ids": [one["id"] for one in told]}, "written")
 
 
 @tool("observations", does="recall", timeout=15, fields=_FIELDS)

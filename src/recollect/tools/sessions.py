@@ -9,7 +9,18 @@ import json
 from typing import Annotated, Any
 
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.records import CATEGORIES, OBSERVATION_CATEGORIES, Duplicate, Message, Outcome, Record, Refused, new_id
+from recollect.memory.memory import Memory
+from recollect.records import (
+    CATEGORIES,
+    OBSERVATION_CATEGORIES,
+    Duplicate,
+    Message,
+    Outcome,
+    Record,
+    Refused,
+    Session,
+    new_id,
+)
 from recollect.times import to_text
 from recollect.tools.formatting import MAX_OUTPUT, created_text, mark_untrusted, memory_text
 from recollect.tools.parameters import Arg, ArgumentsError
@@ -19,6 +30,8 @@ _SESSION = "The session id, from memory_list_sessions"
 _CARRIED = ("fact", "note", "observation")
 _MOST_IMPORTED = 1_000
 _ROOM = MAX_OUTPUT - 200
+_TITLE = 80
+_SUMMARY_PART = 200
 
 
 @tool("sessions", does="recall", timeout=15)
@@ -27,21 +40,59 @@ def memory_list_sessions(
     limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max sessions (default: 20)")] = 20,
     offset: Annotated[int, Arg(at_least=0, declared=True, says="How many of the latest to skip (default: 0)")] = 0,
 ) -> ToolAnswer:
-    """List past conversation sessions, latest first: how they began, how long they are and when they took place.
-    To find what was said, use memory_search with include_conversation instead."""
+    """List past conversation sessions, latest first: how they began, a summary, how long they are and when they took
+    place. To find what was said, use memory_search_sessions instead."""
     found = []
     for session in scope.memory.sessions(limit=limit, offset=offset):
         first = scope.memory.read(kind="message", session=session.id, limit=1)
-        title = first[0].content.strip().splitlines()[0] if first else ""
         found.append(
             {
                 "session_id": session.id,
-                "title": memory_text(title if len(title) <= 80 else title[:77] + "…"),
+                "title": memory_text(_shorten(first[0].content, _TITLE) if first else ""),
+                "summary": memory_text(_session_summary(scope.memory, session)),
                 "messages": session.messages,
                 "began": to_text(session.began),
                 "ended": to_text(session.ended),
             }
         )
+    return ToolAnswer(found, "found" if found else "empty")
+
+
+def summary_key(session: str) -> str:
+    """Return the key under which a discussion keeps the rolling summary of its session in the scratchpad."""
+    return f"summary:{session}"[:200]
+
+
+def _session_summary(memory: Memory, session: Session) -> str:
+    """Return the rolling summary of a discussion, or else how it began and ended."""
+    if rolling := json.loads(memory.scratch(summary_key(session.id)) or "{}").get("text"):
+        return str(rolling)
+    first = memory.read(kind="message", session=session.id, limit=1)
+    last = memory.read(kind="message", session=session.id, limit=1, newest_first=True)
+    ends = dict.fromkeys(_shorten(one.content, _SUMMARY_PART) for one in (*first, *last))
+    return " … ".join(ends)
+
+
+def _shorten(text: str, most: int) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= most else line[: most - 3].rstrip() + "…"
+
+
+@tool("sessions", does="recall", timeout=15)
+def memory_search_sessions(
+    scope: Scope,
+    query: Annotated[str, Arg(says="What was said, in plain words")],
+    limit: Annotated[int, Arg(at_least=1, at_most=50, declared=True, says="Max messages (default: 10)")] = 10,
+) -> ToolAnswer:
+    """Search all past conversations for what was said. Each result names its session, which memory_read_session
+    reads."""
+    hits = scope.memory.search(query, limit=limit, kinds=("message",))
+    found = []
+    for hit in hits:
+        shown = _message_fields(hit.record) | {"session_id": hit.record.session, "score": round(hit.score, 3)}
+        if hit.passage and len(hit.record.content) > 4 * len(hit.passage):
+            shown["text"] = memory_text(hit.passage)
+        found.append(shown)
     return ToolAnswer(found, "found" if found else "empty")
 
 
@@ -114,7 +165,8 @@ def memory_import(
         str, Arg(says="The JSON from memory_export, or a JSON list of texts, each of which becomes a note")
     ],
 ) -> ToolAnswer:
-    """Save many items at once, all or none. Items that are already known are skipped."""
+    """Save many items at once. If one is malformed, nothing is saved. Items that are already known or that may not
+    be stored are left out, and counted."""
     outcomes: list[Outcome] = []
     with scope.memory.acting(run=new_id("run")).batch() as memory:
         # recognise records whose exported form differs from the stored one
@@ -138,7 +190,14 @@ def memory_import(
     return ToolAnswer(content, "written" if saved else "duplicate" if duplicates else "refused")
 
 
-TOOLS = (memory_list_sessions, memory_read_session, memory_delete_session, memory_export, memory_import)
+TOOLS = (
+    memory_list_sessions,
+    memory_search_sessions,
+    memory_read_session,
+    memory_delete_session,
+    memory_export,
+    memory_import,
+)
 
 
 def _message_fields(message: Record) -> dict[str, Any]:
@@ -159,6 +218,8 @@ def _export_fields(record: Record) -> dict[str, Any]:
     for name in ("key", "category", "type"):
         if value := getattr(record, name):
             shown[name] = value
+    if record.kind == "note" and record.tags:
+        shown["tags"] = list(record.tags)
     if record.confidence != 1.0:
         shown["confidence"] = record.confidence
     return mark_untrusted(record, shown | {"created_at": created_text(record)})
@@ -193,7 +254,7 @@ def _store_item(memory: Any, item: Any, source: str) -> Outcome:
         memory = memory.acting(trusted=False)
     outcome: Outcome
     if kind == "note":
-        outcome = memory.note(text, source=source)
+        outcome = memory.note(text, tags=item.get("tags", ()), source=source)
     elif kind == "observation":
         outcome = memory.observe(text, _check_one_of(item, "category", OBSERVATION_CATEGORIES), source=source)
     else:

@@ -22,12 +22,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from recollect import checks as check
+from recollect.config import TURNED_OFF
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
 from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
+from recollect.memory.refusals import mask_session
 from recollect.memory.thread_pool import WORKERS
-from recollect.memory.write import DoneAlreadyError, mask_session
+from recollect.memory.write import DoneAlreadyError
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
 from recollect.tools.deferred import DeferredAnswers, DeferredCall, ReplyTimeouts
@@ -143,13 +145,16 @@ class Suite:
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
+        if memory.is_semantic:
+            self.tools = {name: tool.with_embedder() for name, tool in self.tools.items()}
         # check these now, so that the host gets the error; with others, the chat is a group
         chat = group_chat(chat) if chat and others else chat
         memory.acting(agent=agent, session=session)
         self.memory = memory.acting(chat=chat)
         self.session, self.chat, self.agent = session, chat, agent
         self._people = {one.user_id: one.acting(chat=chat) for one in (memory, *others)}
-        self.fixed_user = not all(name.isdigit() for name in self._people) if fixed_user is None else fixed_user
+        self._numbers = {_number(name): one for name, one in self._people.items()} if others else {}
+        self.fixed_user = not self._have_numbers() if fixed_user is None else fixed_user
         self._spellings = {_spelling(name): tool for name, tool in self.tools.items()}
         self._reading = {tool.name: self._parameters(tool) for tool in self.tools.values()}
         self._log = log
@@ -330,10 +335,13 @@ class Suite:
                 return ToolAnswer(f"not done: {why}", "budget"), "limited"
             mode = memory.mode
             if mode == "incognito" or (mode == "paused" and not tool.reads(values)):
-                return ToolAnswer(_PAUSED[mode], f"refused:{mode}"), "refused"
+                told = _PAUSED[mode] if mode == "incognito" or memory.config.enabled else f"Not done: {TURNED_OFF}."
+                return ToolAnswer(told, f"refused:{mode}"), "refused"
             here = memory.acting(f"tool:{tool.name}", agent=self.agent, session=self.session, call=asked.call)
             here = here._unless(asked.may_be_done)
-            scope = Scope(memory=here, tool=tool.name, session=self.session, people=tuple(self._people))
+            others = tuple(one for one in self._people.values() if one.user_id != memory.user_id)
+            people = tuple(self._people)
+            scope = Scope(memory=here, tool=tool.name, session=self.session, people=people, others=others)
             answer = tool.run(scope, **values)
             return answer, answer.status
         except DoneAlreadyError:
@@ -497,17 +505,31 @@ class Suite:
     def _parameters(self, tool: Tool) -> tuple[Parameter, ...]:
         """Return the parameters with the user optional, because the connection decides it."""
         return tuple(
-            replace(parameter, type="string", required=len(self._people) > 1) if parameter.arg.user else parameter
+            replace(parameter, type="string", required=len(self._people) > 1 and not self.fixed_user)
+            if parameter.arg.user
+            else parameter
             for parameter in tool.parameters
         )
+
+    def user_number(self, user_id: str) -> str:
+        """Return the ``user_id`` by which tools know a participant: "12345" in a group for "telegram:12345"."""
+        return _number(user_id) if self._numbers else user_id
+
+    def _have_numbers(self) -> bool:
+        """Return True if every participant has a number of their own, as the schemas of the tools want it."""
+        names = self._numbers if len(self._numbers) == len(self._people) else self._people
+        return all(name.isdigit() for name in names)
 
     def _whose(self, tool: Tool, values: dict[str, Any]) -> Memory:
         """Return the memory of a call. Only participants of the conversation can be named."""
         for parameter in tool.parameters:
             if parameter.arg.user and (named := values[parameter.name]) is not None:
-                found = self._people.get(named) or self._people.get(named.strip().removesuffix(".0"))
+                number = named.strip().removesuffix(".0")
+                found = self._people.get(named) or self._people.get(number)
+                if found is None and len(self._numbers) == len(self._people):
+                    found = self._numbers.get(number)
                 if found is None:
-                    allowed = " or ".join(self._people)
+                    allowed = " or ".join(map(self.user_number, self._people))
                     raise ArgumentsError(f"{parameter.name} is {preview_text(named)}; here it can only be {allowed}")
                 return found
         return self.memory
@@ -544,6 +566,11 @@ def _unknown() -> Tool:
         json=False,
         run=lambda: ToolAnswer(""),
     )
+
+
+def _number(user_id: str) -> str:
+    """Return the part of a user id that a channel knows: 12345 of telegram:12345."""
+    return user_id.rpartition(":")[2]
 
 
 def _spelling(name: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from recollect.memory.memory import Memory
@@ -42,6 +42,8 @@ class Scope:
     session: str | None = None
     people: tuple[str, ...] = ()
     """The users the conversation can reach: the user, or all participants."""
+    others: tuple[Memory, ...] = ()
+    """The memories of the other participants, limited to the chat. Tools only read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +66,15 @@ class Tool:
     """Returns True if a call with these arguments only reads, for a tool that can also write."""
     waits: bool = False
     """True if a reply waits for the whole timeout, because the tool calls a model."""
+    semantic: tuple[str, str] = ("", "")
+    """Words of the description, and those that take their place where an embedder is set."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)
     """The tool's names of parameters that the core names differently, for error messages."""
+
+    def with_embedder(self) -> Tool:
+        """Return the same tool, described as it works where an embedder is set."""
+        plain, semantic = self.semantic
+        return replace(self, description=self.description.replace(plain, semantic)) if plain else self
 
     def schema(self, *, with_user: bool = True) -> dict[str, Any]:
         """Return the JSON Schema of its arguments, without the user where the connection decides it."""
@@ -83,6 +92,7 @@ def tool(
     fields: dict[str, str] | None = None,
     name: str | None = None,
     reads: Callable[[Mapping[str, Any]], bool] | None = None,
+    semantic: tuple[str, str] = ("", ""),
 ) -> Callable[[Callable[..., ToolAnswer]], Tool]:
     """Declare a tool. Its docstring is its description for the model; its first parameter is the `Scope`."""
 
@@ -102,6 +112,7 @@ def tool(
             json=json,
             run=function,
             fields=fields or {},
+            semantic=semantic,
             reads=reads or (lambda _: level == "read_only"),
         )
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self
 
-from recollect.errors import NotFoundError, RecollectError
+from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.times import Clock, utc_now
 from recollect.usage_metrics import QueueMetrics
 from recollect.work.lease_owners import is_dead
@@ -30,6 +30,8 @@ STATES: tuple[State, ...] = ("ready", "running", "done", "dead")
 QUEUE_SIZE = 1000
 MAX_ATTEMPTS = 5
 LEASE_SECONDS = 60.0
+LONGEST_RETRY = timedelta(days=30)
+"""The longest wait before the next attempt; anything beyond it, or infinite, means this."""
 _SOONEST, _LATEST = 0.002, 0.05
 """The range of pauses in which `Queue.wait` polls a job that another process may finish."""
 
@@ -168,11 +170,21 @@ class GiveUpError(RecollectError):
 
 
 class RetryLaterError(RecollectError):
-    """Raise in a handler: retry after this many seconds. The message is stored; do not quote memory content in it."""
+    """Raise in a handler: retry after this many seconds. The message is stored; do not quote memory content in it.
+
+    A negative number means at once, and one beyond `LONGEST_RETRY` that.
+    """
 
     def __init__(self, seconds: float, message: str | None = None) -> None:
-        self.seconds = seconds
+        self.seconds = check_delay("seconds", seconds)
         super().__init__(message or "retry later")
+
+
+def check_delay(field: str, value: object) -> float:
+    """Check a number of seconds to wait before the next attempt; return it within 0 and `LONGEST_RETRY`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise InvalidInputError(field, "must be a number of seconds")
+    return float(max(0, min(value, LONGEST_RETRY.total_seconds())))
 
 
 class Queue(ABC):
@@ -400,7 +412,8 @@ def settlement(outcome: Outcome, now: datetime, *, revoked: bool = False) -> Set
         case FailedAttempt(error=error, retry_in=seconds):
             if seconds is None or job.attempts >= job.max_attempts:
                 return Settlement(**plain, state="dead", finished_at=now, error=error)
-            return Settlement(**plain, state="ready", run_at=now + timedelta(seconds=seconds), error=error)
+            wait = timedelta(seconds=check_delay("retry_in", seconds))
+            return Settlement(**plain, state="ready", run_at=now + wait, error=error)
 
 
 Handler = Callable[[Job], Any]

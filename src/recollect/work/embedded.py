@@ -155,7 +155,8 @@ class EmbeddedQueue(SqlQueue):
         return bool(db.execute(_SQL["active"], {"most": self.size + 1}).fetchone()[0] > self.size)
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._file.open()
+        # looking at a queue that nobody has used yet does not create it
+        return self._file.open() if self._file.path.exists() else self._file.read()
 
     def _writing(self, *, erases: bool = False) -> AbstractContextManager[sqlite3.Connection]:
         return self._file.write(erases=erases)

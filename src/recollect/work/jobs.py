@@ -45,11 +45,22 @@ def conclude_task(user_id: str, session: str, title: str | None = None) -> Task:
 
 def speaks_of(job: Job, topics: Sequence[Topic]) -> bool:
     """Return True if a job mentions one of these topics, in its payload, its result or its error."""
-    texts = [*strings_in(job.payload, names=False, skip=_STRUCTURE), *strings_in(job.result, names=False)]
-    texts += [job.error] if job.error else []
+    if not topics:
+        return False
+    texts = _texts_of(job)
     if job.name == CONCLUDE and job.key:
         texts.append(job.key.removeprefix(f"{CONCLUDE}:{job.user_id}:"))
     return any(topic.is_in(texts) for topic in topics)
+
+
+def repeats(job: Job, is_erased: Callable[[str], bool]) -> bool:
+    """Return True if a text of a job is what was erased, or a line of it is."""
+    return any(map(is_erased, _texts_of(job)))
+
+
+def _texts_of(job: Job) -> list[str]:
+    texts = [*strings_in(job.payload, names=False, skip=_STRUCTURE), *strings_in(job.result, names=False)]
+    return [*texts, job.error] if job.error else texts
 
 
 def upkeep_task(user_id: str) -> Task:

@@ -64,7 +64,7 @@ def to_row(task: Task, now: datetime) -> JobRow:
         id=new_id("job"),
         name=task.name,
         user_id=None if task.user_id is None else check_user_id(task.user_id),
-        payload=dump("payload", dict(task.payload), PAYLOAD_BYTES),
+        payload=_dump_payload(task.payload),
         priority=task.priority,
         run_at=to_text(run_at),
         max_attempts=task.max_attempts,
@@ -156,6 +156,22 @@ def dump(field: str, value: object, most: int) -> str:
     if len(text) > most:
         raise InvalidInputError(field, f"must have at most {most:,} bytes as JSON, not {len(text):,}")
     return text
+
+
+def _dump_payload(payload: object) -> str:
+    """Return the JSON of a payload that comes back as it was; keys that are not text would not."""
+    if not isinstance(payload, Mapping):
+        raise InvalidInputError("payload", f"must be a mapping, not {type(payload).__name__}")
+    text = dump("payload", dict(payload), PAYLOAD_BYTES)
+    if not _has_text_keys(payload):
+        raise InvalidInputError("payload", "must have text keys, as in JSON")
+    return text
+
+
+def _has_text_keys(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _has_text_keys(item) for key, item in value.items())
+    return not isinstance(value, list | tuple) or all(_has_text_keys(item) for item in value)
 
 
 def _check_text(field: str, value: object, most: int) -> None:

@@ -7,12 +7,15 @@ reached it keeps what is finished and retries. Logs contain ids, names and error
 
 from __future__ import annotations
 
+import json
 import logging
 import random
+import re
 import threading
 import traceback
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,6 +36,7 @@ from recollect.work.contract import (
     Queue,
     RetryLaterError,
     Returned,
+    check_delay,
 )
 from recollect.work.lease_owners import new_owner
 from recollect.work.rows import RESULT_BYTES, dump
@@ -45,6 +49,9 @@ _IDLE_SECONDS = 1.0
 _RECOVER_SECONDS = 1.0
 _TIDY_SECONDS = 600.0
 _OUTAGE_SECONDS = (0.1, 5.0)
+_MESSAGE = 1_000
+"""The longest message of a handler that is stored."""
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 _INHERITED: list[Watcher] = []
 """The parent's watchers in a forked child, whose connections the child must not close."""
 
@@ -312,15 +319,16 @@ class Worker:
         job = lease.job
         try:
             result = self._handlers[job.name](job)
-            dump("result", result, RESULT_BYTES)
-            return Done(lease, result)
+            # a copy: what the handler still changes could not be stored later
+            return Done(lease, json.loads(dump("result", result, RESULT_BYTES)))
         except BaseException as error:  # the outermost handler: whatever it was, the job must come to an end
             text = describe(error)
             _log.warning("attempt %d of job %s (%s) failed: %s", job.attempts, job.id, job.name, text)
             if isinstance(error, GiveUpError):
                 return FailedAttempt(lease, text)
             if isinstance(error, RetryLaterError):
-                return FailedAttempt(lease, text, max(error.seconds, 0.0))
+                with suppress(Exception):  # a handler may have set anything
+                    return FailedAttempt(lease, text, check_delay("seconds", error.seconds))
             return FailedAttempt(lease, text, self._backoff.seconds(job.attempts))
 
 
@@ -330,7 +338,8 @@ def describe(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, GiveUpError | RetryLaterError):
-        return f"{kind.__name__}: {error}"
+        with suppress(Exception):  # its text may be anything, and must be one that every database stores
+            return f"{kind.__name__}: {_UNSTORABLE.sub('?', str(error)[:_MESSAGE])}"
     if isinstance(error, RecollectError):
         return f"{kind.__name__}{where}: {(kind.__doc__ or '').strip().partition(chr(10))[0]}"
     return f"{kind.__name__}{where}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.agents.rules.amendments import learn_amendments
+from recollect.agents.rules.cyrillic import cyrillic_language
 from recollect.agents.rules.explicit import ExplicitRequest, explicit_requests
 from recollect.agents.rules.learned import TOLD, Learned, passes_policy
 from recollect.agents.rules.qualifiers import as_note_of_the_day
@@ -38,6 +39,7 @@ def learn(
     """
     if role != "user":
         return []
+    language = cyrillic_language(text) or language or _language_before(before)
     said = sentences(text, speaker)
     shouted = _is_shouted(text)
     lower = shouted or not any(character.isupper() for character in text)
@@ -61,6 +63,11 @@ def learn(
     if not found and before and len(said) == 1 and not said[0].asks:
         found = learn_amendments(text[said[0].start : said[0].end], before, language)
     return _distinct(found)
+
+
+def _language_before(before: Sequence[tuple[str, str]]) -> str | None:
+    """Return which of two languages that look alike was used last: a short message may fit both."""
+    return next((code for _, text in reversed(before) if (code := cyrillic_language(text))), None)
 
 
 def _simplify(said: str, shouted: bool) -> str:
@@ -93,7 +100,8 @@ def _learn_requested(request: ExplicitRequest, manner: Manner, code: str | None)
     if told.refers_back or union("secretive").search(told.content):
         return []
     if not told.reminder:
-        known = learn_from_sentence(_simplify(request.said, manner.shouted), told.excerpt, manner, code=code)
+        words = _simplify(request.said, manner.shouted)
+        known = learn_from_sentence(words, told.excerpt, manner, code=code or told.language)
         if known:
             return as_note_of_the_day([each.as_requested() for each in known], request.said)
     found = [

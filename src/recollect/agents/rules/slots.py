@@ -208,7 +208,7 @@ def _fill_role(raw: str, language: Language, lower: bool) -> str | None:
     if text is None:
         return None
     head = re.split(
-        r",| (?:at|for|in|with|from|of|to|who|by|on|bei|in der|im|für|chez|à|en|dans|de|w|в|у|на|з) ", text
+        r",| (?:at|for|in|with|from|of|to|who|by|on|bei|in der|im|für|chez|à|en|dans|de|w|в|у|на|з|із|зі|из) ", text
     )[0]
     words = head.split()
     if not 1 <= len(words) <= 6:
@@ -285,7 +285,8 @@ def _fill_languages(raw: str, language: Language, lower: bool) -> str | None:
     if text is None:
         return None
     for item in _LINKS_IN_LISTS.split(text):
-        if not any(word.lower().strip(_EDGES) in language.tongues for word in item.split()):
+        words = [word.lower().strip(_EDGES) for word in item.split()]
+        if not any(word in language.tongues or language.tongue.fullmatch(word) for word in words):
             return None
         if len(item.split()) > 4:
             return None

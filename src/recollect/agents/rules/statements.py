@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from recollect.agents.rules.cyrillic import cyrillic_language
 from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
 from recollect.agents.rules.qualifiers import keep_limits
 from recollect.agents.rules.sentences import HIDDEN
@@ -28,6 +29,8 @@ _ALIKE = {"likes": ("likes", "interested_in"), "interested_in": ("interested_in"
 _OPPOSITE = {"likes": ("dislikes",), "interested_in": ("dislikes",), "dislikes": ("likes", "interested_in")}
 """Keys that contradict each other for the same thing: the later statement wins."""
 _GAP = re.compile(r"\{(\w+)\}")
+_VERB_SAYS_WHO = ("uk", "ru")
+"""Languages whose verbs say who speaks: "Люблю чай" is about oneself."""
 _ARTICLE = re.compile(r"(?:(?:the|an?|der|die|das|den|le|la|les|el|los|las) |l')(?=\w)", re.IGNORECASE)
 
 
@@ -50,13 +53,13 @@ class _StatementClause:
 
 
 def in_order(text: str, code: str | None) -> tuple[str, ...]:
-    """Return the languages to try on a text: the given one first, and only those of its script."""
-    cyrillic = _CYRILLIC.search(text) is not None
-    if cyrillic:
-        fitting: list[str] = ["uk", "ru"] if re.search("[іїєґ]", text.lower()) else ["ru", "uk"]
-    else:
-        fitting = [each for each in CODES if each not in ("uk", "ru")]
-    return tuple(sorted(fitting, key=lambda each: each != code))
+    """Return the languages to try on a text: the given one first, and only those of its script.
+
+    Ukrainian and Russian share so many words that a text itself decides between them, and the given one only in doubt.
+    """
+    if _CYRILLIC.search(text) is None:
+        return tuple(sorted((each for each in CODES if each not in ("uk", "ru")), key=lambda each: each != code))
+    return ("uk", "ru") if (cyrillic_language(text) or code) == "uk" else ("ru", "uk")
 
 
 def learn_from_sentence(
@@ -97,6 +100,9 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
         if learned and tables.elided.match(piece):
             piece = f"{tables.subject} {piece}"  # "I live in Oslo and work at Equinor"
         clause = _clause(piece, tables)
+        if tables.code in _VERB_SAYS_WHO and tables.elided.match(clause.text):
+            full = _clause(f"{tables.subject} {clause.text}", tables)
+            clause = replace(clause, text=full.text, soft=clause.soft or full.soft)
         clause = replace(
             clause, changed=clause.changed or bool(tables.now.search(joined)), contrasted=former is not None
         )
@@ -197,7 +203,8 @@ def _apply(rule: Rule, clause: _StatementClause, excerpt: str, tables: Language,
         if f"{{{name}}}" in key:
             if len(value.split()) > 4:
                 return None
-            key = key_of(key.replace(f"{{{name}}}", _ARTICLE.sub("", value, count=1)))
+            key = key.replace(f"{{{name}}}", _ARTICLE.sub("", value, count=1))
+    key = key if key == rule.key else key_of(key)
     action: Action = rule.action
     if action == "add" and not rule.sort.several and (clause.corrects or clause.changed):
         action = "update"
@@ -227,6 +234,7 @@ def _fill_template(template: str, values: dict[str, str], tables: Language) -> s
         if f"{{{name}3}}" in template:
             verb, _, rest = value.partition(" ")
             template = template.replace(f"{{{name}3}}", f"{tables.verbs.get(verb.lower(), verb)} {rest}".strip())
+        template = template.replace(f"{{{name}1}}", tables.nominatives.get(value.lower(), value))
         template = template.replace(f"{{{name}}}", value)
     return template
 
@@ -310,7 +318,10 @@ def _learn_former(clause: _StatementClause, excerpt: str, tables: Language, mann
         if after:
             return []
         sort = sort_of("background")
-        content = capitalize_first(clause.text.split(" ", 1)[1]) if " " in clause.text else clause.text
+        first, _, rest = clause.text.partition(" ")
+        if tables.code in _VERB_SAYS_WHO and rest.lower().startswith(f"{tables.subject} "):
+            rest = f"{first} {rest.partition(' ')[2]}"  # "Раніше я жив у Києві"
+        content = capitalize_first(rest) if rest else clause.text
         return [
             replace(
                 old,

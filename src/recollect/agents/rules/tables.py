@@ -36,6 +36,7 @@ __all__ = [
     "Triggers",
     "language_tables",
     "rewrites",
+    "section_words",
     "triggers",
     "union",
     "word_set",
@@ -76,6 +77,8 @@ class Rule:
     durable: bool = True
     greeted: bool = False
     contrasted: bool = False
+    whole: bool = False
+    """True if it reads a whole sentence instead of a clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Language:
     code: str
     rules: tuple[Rule, ...]
     changes: tuple[Rule, ...]
-    """The rules that read a whole sentence, because it says what was before and what is now."""
+    """The rules that read a whole sentence, such as one that says what was before and what is now."""
     joint: re.Pattern[str]
     """The boundary between clauses with subjects of their own."""
     elided: re.Pattern[str]
@@ -123,11 +126,15 @@ class Language:
     professions: frozenset[str]
     foods: frozenset[str]
     tongues: frozenset[str]
+    tongue: re.Pattern[str]
+    """A pattern for further names of languages."""
     nationalities: frozenset[str]
     no_place: frozenset[str]
     no_name: frozenset[str]
     verbs: dict[str, str]
     """First person to third."""
+    nominatives: dict[str, str]
+    """Declined words to their first form."""
     asking: re.Pattern[str]
     """The beginning of a question that follows a statement."""
     habits: frozenset[str]
@@ -201,6 +208,11 @@ def _section_words(section: list[str]) -> frozenset[str]:
     return frozenset(" ".join(section).split())
 
 
+def section_words(code: str, name: str) -> frozenset[str]:
+    """Return the words of a section of a language."""
+    return _section_words(_table(code).get(name, []))
+
+
 @lru_cache(maxsize=8)
 def word_set(name: str) -> frozenset[str]:
     """Return a list that belongs to no language, such as the technologies."""
@@ -242,6 +254,7 @@ def _rule(line: str, macros: dict[str, str], code: str) -> Rule:
         durable="daily" not in flags,
         greeted="greeted" in flags,
         contrasted="contrasted" in flags,
+        whole="whole" in flags or any(slot.name == "previous" for slot in slots),
     )
 
 
@@ -267,12 +280,11 @@ def language_tables(code: str) -> Language:
     subjects = "|".join(items("subjects"))
     joins = "|".join(items("joins"))
     adverbs, softeners = "|".join(items("adverbs")) or _NEVER, "|".join(items("softeners")) or _NEVER
-    pairs = (line.split("=") for line in " ".join(table.get("verbs", [])).split())
     rules = tuple(_rule(line, macros, code) for line in table["rules"])
     return Language(
         code=code,
         rules=rules,
-        changes=tuple(rule for rule in rules if any(slot.name == "previous" for slot in rule.slots)),
+        changes=tuple(rule for rule in rules if rule.whole),
         joint=re.compile(
             rf"\s*(?:[,;]|\s[-–—])\s*(?:(?:{joins})\s+)*(?=(?:{subjects}|{elided})(?!\w))"
             rf"|\s+(?:{joins})\s+(?:(?:{joins})\s+)?(?=(?:{subjects}|{elided})(?!\w))",
@@ -302,10 +314,12 @@ def language_tables(code: str) -> Language:
         professions=_section_words(table.get("professions", [])),
         foods=_section_words(table.get("foods", [])),
         tongues=_section_words(table.get("tongues", [])),
+        tongue=_any(items("tongue")),
         nationalities=_section_words(table.get("nationalities", [])),
         no_place=_section_words(table.get("no_place", [])),
         no_name=_section_words(table.get("no_name", [])),
-        verbs={pair[0]: pair[-1] for pair in pairs},
+        verbs=_forms(table, "verbs"),
+        nominatives=_forms(table, "nominatives"),
         asking=_any(
             items("asking"), r"(?:\s*[,;:–—-]\s*(?:(?:" + joins + r")\s+)*|\s+(?:" + joins + r")\s+)", r"(?!\w).*$"
         ),
@@ -325,6 +339,12 @@ def language_tables(code: str) -> Language:
         ),
         strip=tuple(items("strip")),
     )
+
+
+def _forms(table: dict[str, list[str]], name: str) -> dict[str, str]:
+    """Return the words of a section written as ``form=other``; a word alone stands for itself."""
+    pairs = (word.split("=") for word in " ".join(table.get(name, [])).split())
+    return {pair[0]: pair[-1] for pair in pairs}
 
 
 def _pairs(table: dict[str, list[str]], name: str) -> list[tuple[str, str]]:

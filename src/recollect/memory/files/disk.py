@@ -193,7 +193,7 @@ class DiskFiles:
             for record in records:
                 page.put(None, record)
         sheet.holds = len(write.changes)
-        if state is not None and records and saved is None:
+        if state is not None and saved is None and any(map(write.had, records)):
             how = "was empty" if disk else "was missing"
             write.notices.append(f"{name} {how} and was restored from memory; nothing was forgotten")
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from recollect.counts import pluralize
 from recollect.document.blocks import parse_blocks
 from recollect.memory.files.contract import Files
 from recollect.memory.files.pages import Page
@@ -36,7 +37,8 @@ def edit_file(write: Write, files: Files, acting: Acting, name: str, text: str, 
     files.put_page(write, name, edited)
     if files.folder is None and (lines := _prose(edited)):
         write.notices.append(
-            f"{name}: {lines} passage(s) of your text are not facts and were not kept, because this memory has no files"
+            f"{name}: {pluralize(lines, 'passage')} of your text not kept, because only facts are kept in a memory"
+            " without files"
         )
         if len(write.changes) == begun:
             return Unchanged(message=f"{name}: no fact changed, and without files nothing else is kept.")

@@ -1,4 +1,4 @@
-"""Recognising lines of a person's file that were erased after they had opened it."""
+"""Recognising lines of a person's file that were erased, or went with another memory, after they had opened it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from recollect.memory.files.versions import Base
+from recollect.memory.tombstones import SEPARATED
 from recollect.memory.write import Write
 from recollect.records import Record
 
@@ -14,7 +15,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 def erased_spans(write: Write, lines: Iterable[Record]) -> list[list[Span]]:
-    """Return, for each line of a person that was erased once, when the file showed it."""
+    """Return, for each line of a person that was erased or separated once, when the file showed it."""
     if not write.acting.is_person or not write.cache.buried:
         return []
     return [spans for line in lines if (spans := _spans(write, line))]
@@ -28,10 +29,11 @@ def was_erased(write: Write, line: Record, base: Base | None) -> bool:
 
 def _spans(write: Write, line: Record) -> list[Span]:
     hash = write.tombstone_hash(line)
-    if hash not in write.cache.buried:
+    known = [one for one in (hash, SEPARATED + hash) if one in write.cache.buried]
+    if not known:
         return []
     spans = []
-    for record_id in {tombstone.record_id for tombstone in write.tx.tombstones([hash])}:
+    for record_id in {tombstone.record_id for tombstone in write.tx.tombstones(known)}:
         first = write.tx.entries(record_id=record_id, limit=1)
         last = write.tx.entries(record_id=record_id, newest_first=True, limit=1)
         if first and last:

@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from rapidfuzz import fuzz
 
+from recollect.counts import pluralize
 from recollect.document.memory_md import Document, Editor, Item, one_block, section_of
 from recollect.memory.write import Write
 from recollect.records import Fact, Record
@@ -148,6 +149,6 @@ class MergedSave:
             )
         if self.erased:
             write.notices.append(
-                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
-                " they were removed again. To remember one again, use remember"
+                f"{self.name} was saved from an earlier version with {pluralize(self.erased, 'line')} unlinked or"
+                " erased since; removed again. To remember one again, use remember"
             )

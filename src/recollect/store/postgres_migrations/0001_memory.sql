@@ -69,6 +69,7 @@ CREATE INDEX memory_by_session ON memory (user_id, session, created_at, id) WHER
 -- It also tells what was said right before and after.
 CREATE INDEX memory_by_conversation ON memory (user_id, session, valid_from, id)
     WHERE latest AND session IS NOT NULL;
+CREATE INDEX memory_replaced ON memory (user_id, kind, created_at) WHERE status = 'superseded';
 CREATE INDEX memory_by_expiry ON memory (user_id, expires_at) WHERE latest AND expires_at IS NOT NULL;
 
 -- The seed's table with what it lacks: ids of ours, which are text, and several kinds of run for a day. created_at

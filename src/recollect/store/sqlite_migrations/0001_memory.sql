@@ -43,6 +43,7 @@ CREATE INDEX records_by_session ON records (session, kind, status, created_at)
 CREATE INDEX records_by_conversation ON records (session, kind, status, valid_from)
     WHERE latest = 1 AND session IS NOT NULL;
 CREATE INDEX records_by_creation ON records (created_at) WHERE latest = 1;
+CREATE INDEX records_replaced ON records (kind, created_at) WHERE status = 'superseded';
 CREATE INDEX records_by_time ON records (kind, status, valid_from) WHERE latest = 1;
 CREATE INDEX records_by_expiry ON records (expires_at) WHERE latest = 1 AND expires_at IS NOT NULL;
 

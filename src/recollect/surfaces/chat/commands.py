@@ -245,9 +245,15 @@ def chat_clear(asker: Asker, argument: str) -> ChatPage:
     return chat_page(
         ChatLine("Everything is erased.", "good"),
         *(ChatLine(text, "item") for text in _receipt_lines(erased.receipt.places)),
-        erased.receipt.left or "Nothing is left, and this cannot be undone.",
+        erased.receipt.left or _LEFT,
         *notice_lines(erased.notices),
     )
+
+
+_LEFT = (
+    "This cannot be undone. What stays are fingerprints, so that I don't learn it again from elsewhere, and the account"
+    " of what models cost."
+)
 
 
 def _ask_to_clear(asker: Asker, *lead: ChatLine) -> ChatPage:

@@ -18,10 +18,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect import checks as check
-from recollect.agents.apply import source_of
 from recollect.agents.capture import CONFIRMED
 from recollect.agents.conclude import IDLE, conclude, idle_sessions
-from recollect.agents.discuss import Discussion, DiscussionReply, ReceivedMessage, strip_unstorable
+from recollect.agents.discuss import (
+    Discussion,
+    DiscussionReply,
+    Participant,
+    ReceivedMessage,
+    strip_unstorable,
+)
 from recollect.agents.extract import Extractor
 from recollect.agents.models import Model
 from recollect.agents.remind import remind, reminders_are_on
@@ -32,10 +37,12 @@ from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.chat.members import members_of
 from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page
 from recollect.surfaces.chat.speaker import record_text, undo_choice
 from recollect.surfaces.chat.text_fit import WIDTH, fit_cells
 from recollect.times import Clock, utc_now
+from recollect.tools.catalog import suites_of, tools_of
 
 LOGGER = logging.getLogger("recollect.talk")
 
@@ -58,7 +65,6 @@ _LONGEST_VERB = 20
 _MOST_LEARNED = 8
 _MOST_UNDO = 3
 _MOST_CONCLUDED = 20
-_MOST_WITNESSES = 20
 _ROOM = 3 * WIDTH
 
 
@@ -76,8 +82,9 @@ class Conversation:
     """A conversation with one person in one place. It is thread-safe, and can be recreated at any time.
 
     ``place`` names the chat and the thread in it. In a group, each person has their own `Conversation` with the same
-    place, and a ``speaker``: their name. Because others read along there, the model gets no memory of the person, and
-    the episode of a discussion names the other participants, which ``company`` returns.
+    place, and a ``speaker``: their name. Because others read along there, the model gets only what was said in that
+    group, by all its members, and the episode of a discussion names the other participants, which ``company`` returns.
+    ``suites`` and ``persona`` are those of MEMORY_TOOL_SUITES and MEMORY_PERSONA unless you give others.
     """
 
     def __init__(
@@ -90,7 +97,8 @@ class Conversation:
         extractor: Extractor | None = None,
         speaker: str | None = None,
         company: Callable[[], Sequence[str]] = tuple,
-        suites: Sequence[str] = ("entries",),
+        suites: Sequence[str] | None = None,
+        persona: str | None = None,
         clock: Clock = utc_now,
     ) -> None:
         self.identity: Identity = check_identity(identity)
@@ -100,12 +108,15 @@ class Conversation:
         self._extractor = extractor
         self._speaker = check.check_optional_line("speaker", speaker)
         self._company = company
-        self._suites = tuple(suites)
+        self._suites = suites_of(app.config.tool_suites) if suites is None else tuple(suites)
+        tools_of(self._suites)  # a wrong name is reported now
+        self._persona = persona
         self._clock = clock
         self._commands = Commands(app, self.identity, clock=clock)
         self._guard = threading.RLock()
         self._unkept: _CurrentSession | None = None
         self._discussion: Discussion | None = None
+        self._others: tuple[str, ...] = ()
         self._asked_until: datetime | None = None
         self._told_no_model = False
 
@@ -206,6 +217,8 @@ class Conversation:
         if not text.strip():
             return []
         memory = self.memory
+        if self._chat is not None and self._speaker is not None:
+            members_of(self._app).add(self._chat, self.identity, self._speaker)
         goes_on = self._here(memory)
         here = goes_on or self._new()
         pages: list[ChatPage] = []
@@ -401,9 +414,8 @@ class Conversation:
         """Conclude a session and return what was learned, if anything, as a page."""
         if self._extractor is None:
             self._extractor = self._app.extractor()
-        done = conclude(memory, session, extractor=self._extractor, clock=self._clock)
-        if done is not None and done.run is not None and done.skipped is None and self._speaker is not None:
-            self._note_episode(memory.acting("talk", session=session, run=done.run.id), session)
+        company = [check.check_line("company", name) for name in self._company()] if self._speaker is not None else []
+        done = conclude(memory, session, company=company, extractor=self._extractor, clock=self._clock)
         if done is None or done.run is None or not done.kept.changed:
             return []
         signs = _change_lines(memory, done.kept.outcomes)
@@ -412,30 +424,13 @@ class Conversation:
             signs = [*signs[:_MOST_LEARNED], ChatLine(f"and {more} more", "aside")]
         return [chat_page(*signs, choices=[[Choice("Undo", f"undo {done.run.id}")]])]
 
-    def _note_episode(self, memory: Memory, session: str) -> None:
-        title = self._known(memory, self._clock(), session).title
-        company = [check.check_line("company", name) for name in self._company()]
-        if title is None or not company or self._speaker is None:
-            return
-        own = [one for one in memory.read(kind="message", session=session) if isinstance(one, Message) and one.trusted]
-        said = next((one.content for one in own if one.role == "user"), "")
-        summary = f"Discussed with {', '.join(company)}." + (
-            f" {self._speaker}: {fit_cells(said, _ROOM)}" if said else ""
-        )
-        memory.episode(
-            title,
-            summary,
-            importance=0.5,
-            participants=[self._speaker, *company],
-            messages=[one.id for one in own][:_MOST_WITNESSES],
-            source=source_of("discussion", session),
-        )
-
     def _greeting(self) -> list[ChatPage]:
         memory = self.memory
         mode = memory.mode
         state = []
-        if mode == "paused":
+        if mode == "paused" and not memory.config.enabled:
+            state.append(ChatLine("Memory is turned off for everyone: I use what I know and store nothing.", "aside"))
+        elif mode == "paused":
             state.append(ChatLine("Memory is paused: I use what I know and store nothing. /memory resume", "aside"))
         elif mode == "incognito":
             state.append(ChatLine("Incognito: I use no memory and store nothing. /memory resume", "aside"))
@@ -498,21 +493,31 @@ class Conversation:
 
     def _discussion_of(self, memory: Memory, here: _CurrentSession) -> Discussion:
         user = memory.user_id
+        others = tuple(one.memory.user_id for one in self._participants() if one.memory.user_id != user)
         kept = self._discussion
-        if kept is not None and (kept.session, kept.memory.user_id) == (here.session, user):
+        if kept is not None and (kept.session, kept.memory.user_id, self._others) == (here.session, user, others):
             return kept
-        tools = self._app.tools(user, *self._suites, session=here.session, chat=self._chat)
+        tools = self._app.tools(user, *self._suites, session=here.session, chat=self._chat, others=others)
         earlier = None if here.title is not None else self._session_before(memory, here.session)
+        self._others = others
         self._discussion = Discussion(
             tools,
             self._model,
+            persona=self._persona,
             title=here.title,
             text=here.text,
             earlier=earlier,
             private=self._speaker is None,
+            company=self._participants,
             place=self.place,
         )
         return self._discussion
+
+    def _participants(self) -> list[Participant]:
+        """Return the members of the group; nobody in a private chat. Only a model needs them."""
+        if self._chat is None or self._model is None:
+            return []
+        return members_of(self._app).participants(self._chat)
 
 
 def _is_of(session: str | None, place: str) -> bool:

@@ -254,8 +254,8 @@ def _latest_entry(memory: Memory, record: Record | None = None) -> JournalEntry 
 
 
 def _is_setting(recent: Sequence[JournalEntry], entry: JournalEntry) -> bool:
-    """Return True if a setting was changed after this entry: "undo" may be meant for the setting."""
-    return any(later.seq > entry.seq and later.op in _SETTINGS for later in recent)
+    """Return True if a setting was changed or a channel linked after this entry: "undo" may be meant for that."""
+    return any(later.seq > entry.seq and (later.op in _SETTINGS or later.actor.startswith("link:")) for later in recent)
 
 
 def _setting_changed(asker: Asker, entry: JournalEntry) -> ChatPage:
@@ -265,7 +265,7 @@ def _setting_changed(asker: Asker, entry: JournalEntry) -> ChatPage:
     run = asker.memory.history(run=entry.run) if entry.run else [entry]
     records = {one.record_id: one.after for one in run if one.after is not None}
     return chat_page(
-        "Your last change was a setting, such as pause or trends. Change it back with the same command.",
+        "Your last change was a setting, such as pause or trends, or a link. Change it back with the same command.",
         *_list_with_heading(asker, "Or undo the change of your memory before that:", list(records.values())),
         choices=[[Choice("Undo that", before), Choice("Keep", "keep")]],
     )

@@ -160,9 +160,11 @@ def mode_lines(asker: Asker) -> list[ChatLine]:
 
 
 def empty_memory_page(asker: Asker) -> ChatPage:
-    """Return the page of an empty memory."""
+    """Return the page of a memory without anything to show; messages that are kept are counted."""
+    messages = _also(asker) if asker.memory.exists else []
     return chat_page(
-        ChatLine("I don't remember anything about you yet.", "title"),
+        ChatLine("No facts yet." if messages else "I don't remember anything about you yet.", "title"),
+        *messages,
         *mode_lines(asker),
         "Tell me something to remember, such as:",
         ChatLine("Remember that I prefer short answers.", "item"),

@@ -12,6 +12,7 @@ from datetime import date, datetime
 from hashlib import blake2b
 
 from recollect.app import Recollect
+from recollect.counts import pluralize as pluralize
 from recollect.document.memory_md import label_of
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.identity.identities import Identity
@@ -23,6 +24,9 @@ from recollect.surfaces.chat.text_fit import WIDTH, count_phone_lines, fit_cells
 
 SHOWN = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are shown. Messages are searched too; scratch values belong to the agents."""
+
+PASSED_ON = ("forwarded", "quoted")
+"""The sources of messages that are not the person's own words."""
 
 _NUMBER = r"(?:[#№]\s?)?\d{1,12}"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:(?:\s*[,;&+]\s*|\s+and\s+|\s+){_NUMBER})*", re.IGNORECASE)
@@ -121,9 +125,16 @@ def record_text(record: Record) -> str:
     if isinstance(record, DailyEntry):
         return f"{format_day(record.day)}: {record.content}"
     if isinstance(record, Message):
-        who = "You" if record.role == "user" and not record.speaker else record.speaker or "Assistant"
-        return f"{who}: {record.content}"
+        return f"{_speaker_of(record)}: {record.content}"
     return full_text(record)
+
+
+def _speaker_of(message: Message) -> str:
+    if message.role != "user":
+        return message.speaker or "Assistant"
+    if not message.trusted and message.source in PASSED_ON:
+        return message.source.capitalize()
+    return message.speaker or "You"
 
 
 def item_line(text: str, number: int | None, rows: int = 1) -> ChatLine:
@@ -145,8 +156,3 @@ def item_lines(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[C
 def format_day(day: date) -> str:
     """Return a day as people write it: 12 Nov 2026."""
     return f"{day.day} {day:%b %Y}"
-
-
-def pluralize(number: int, one: str = "memory", many: str = "memories") -> str:
-    """Return ``1 memory`` or ``3 memories``."""
-    return f"{number:,} {one if number == 1 else many}"

@@ -12,10 +12,21 @@ from recollect.surfaces.cli.program import START, command
 from recollect.surfaces.cli.session import TERMINAL, CliSession
 
 
-@command(START, "recollect chat", "recollect chat --session thesis", "printf 'hello\\n' | recollect chat --json")
+@command(
+    START,
+    "recollect chat",
+    "recollect chat --session thesis",
+    "recollect chat --suite facts",
+    "printf 'hello\\n' | recollect chat --json",
+)
 def chat_command(
     session: CliSession,
     name: Annotated[str | None, option("--session", "A separate chat that you can return to.", "NAME")] = None,
+    suite: Annotated[
+        list[str] | None,
+        option("--suite", "A tool suite for the model (repeatable; default: MEMORY_TOOL_SUITES).", "NAME"),
+    ] = None,
+    persona: Annotated[str | None, option("--persona", "Who the model is (default: MEMORY_PERSONA).", "TEXT")] = None,
 ) -> None:
     """Talk to your memory, with a model if one is configured."""
     from recollect.agents.models import configured_model
@@ -30,7 +41,7 @@ def chat_command(
     model = configured_model(app.config)
     try:
         place = TERMINAL if name is None else f"{TERMINAL}/{name}"
-        talk = Conversation(app, identity, place=place, model=model)
+        talk = Conversation(app, identity, place=place, model=model, suites=suite or None, persona=persona)
         screen = JsonScreen() if session.json else Screen()
         typed = sys.stdin.isatty() and sys.stdout.isatty() and not session.json
         if typed:

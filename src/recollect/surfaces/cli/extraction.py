@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.agents.extract import Extracted
 
 _UserId = Annotated[str | None, option("--user-id", "The same as --user.", "ID")]
+_SKIPPED = {"not yet": "this day has not come yet; choose today or an earlier day"}
 _Date = Annotated[str | None, option("--date", "The day to learn from (default: today).", "DATE")]
 
 
@@ -105,7 +106,7 @@ def _extraction_data(one: Extracted) -> dict[str, Any]:
 
 def _print_extraction(session: CliSession, one: Extracted, dry_run: bool) -> None:
     if one.skipped is not None:
-        session.out.line(f"{one.user_id}: {one.skipped}")
+        session.out.line(f"{one.user_id}: {_SKIPPED.get(one.skipped, one.skipped)}")
         return
     if one.run is not None and one.run.error:
         session.out.line(f"{one.user_id}: failed: {one.run.error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Yes, argument, option
+from recollect.surfaces.cli.options import Yes, argument, option, rename_field
 from recollect.surfaces.cli.output import count_each, format_moment
 from recollect.surfaces.cli.program import WHOLE, command, command_group
 from recollect.surfaces.cli.session import DONE, NO, TERMINAL, CliSession
@@ -106,12 +106,13 @@ def link_status_command(session: CliSession, as_: _As = None) -> None:
 @_link("recollect link undo --as telegram:12345")
 def link_undo_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
     """Undo a link, within 30 days."""
-    session.may_ask(yes)
     who = _acting_identity(session, as_)
+    identities = session.recollect.identities
+    is_linked = any(one.identity == who and one.joined for one in identities.all())
     question = f"Undo the last link of {who}? What was learned since then stays with the other identity."
-    if not session.agreed(question, yes):
+    if is_linked and not session.agreed(question, yes):
         return NO
-    undone = session.recollect.identities.unlink(who)
+    undone = identities.unlink(who)  # says why not, if there is nothing to undo
     session.out.document(undone)
     session.out.line(undone.message)
     return DONE
@@ -140,7 +141,10 @@ def _acting_identity(session: CliSession, given: str | None, *, begins: bool = F
         return _parse_identity("--as", given)
     from recollect.identity.identities import check_identity
 
-    who = check_identity((TERMINAL, session.user))
+    try:
+        who = check_identity((TERMINAL, session.user))
+    except InvalidInputError as error:
+        raise rename_field(error, "--user") from None
     if begins:
         session.recollect.identities.bind(who, session.user)
     return who
@@ -152,7 +156,10 @@ def _parse_identity(option: str, given: str) -> Identity:
     channel, colon, name = given.partition(":")
     if not colon:
         raise InvalidInputError(option, f"{given!r} is not CHANNEL:NAME, such as telegram:12345")
-    return check_identity((channel, name))
+    try:
+        return check_identity((channel, name))
+    except InvalidInputError as error:
+        raise rename_field(error, option) from None
 
 
 def _print_pending(session: CliSession, pending: Pending) -> None:

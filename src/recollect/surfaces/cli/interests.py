@@ -6,11 +6,10 @@ import json
 from typing import Annotated, Any
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Given, argument, option
+from recollect.surfaces.cli.options import Given, argument, option, rename_field
 from recollect.surfaces.cli.output import MarkedCell, shorten_line
 from recollect.surfaces.cli.program import RECALL, WHOLE, command
 from recollect.surfaces.cli.session import CliSession, read_file_argument
-from recollect.surfaces.cli.verb_options import rename_field
 
 _MOST_SHOWN = 160
 

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from recollect.counts import pluralize
 from recollect.errors import (
     ConfigError,
     InvalidInputError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from recollect.memory.upkeep import UpkeepReport
 
 _MOST_REASONS = 20
+_INTACT = str(NothingToRebuildError()).replace("pass force=True", "use --force")
 
 
 @command(WHOLE, "recollect export", "recollect export backup.zip --yes")
@@ -116,6 +118,8 @@ def import_command(
     restored = report.format == "recollect" and report.written and report.run is None and not dry_run
     if restored and (inactive := _inactive(memory)):  # else what was written is what the export named
         session.out.line(f"Restored: {_held(memory.count(), inactive)}.")
+    if restored:
+        session.out.aside("It was restored with its own history. To remove all of it again: recollect clear")
     session.changed_nothing(dry_run)
     return DONE
 
@@ -158,7 +162,7 @@ def verify_command(session: CliSession, all: Everyone = False) -> int:
         worst = max(worst, STORAGE if failed else NO if found else DONE)
         damaged |= any(not problem.endswith(PUT_RIGHT) for problem in found)
         answers.append({"user": user, "ok": not found, "problems": found})
-        session.out.line(f"{user}: {'no problems found' if not found else f'{len(found)} problem(s)'}")
+        session.out.line(f"{user}: {'no problems found' if not found else pluralize(len(found), 'problem')}")
         for problem in found:
             session.out.line(f"  {problem}")
     session.out.document(answers if all else answers[0])
@@ -194,19 +198,23 @@ def rebuild_command(
     dry_run: DryRun = False,
 ) -> int:
     """Repair a lost or damaged database."""
-    session.may_ask(yes, dry_run)
+    from recollect.memory.rebuild import needs_rebuild
+
     if not dry_run:
         memory = session.existing_memory
+        if not force and not needs_rebuild(memory._user_memory):
+            raise NothingToRebuildError(_INTACT)
         question = f"Set aside the database of {session.user!r} and build a new one from everything readable?"
         if not session.agreed(question, yes):
             return NO
     try:
         report = _rebuild_a_copy(session, force) if dry_run else memory.rebuild(force=force)
-    except NothingToRebuildError as error:
-        raise NothingToRebuildError(str(error).replace("pass force=True", "use --force")) from None
+    except NothingToRebuildError:
+        raise NothingToRebuildError(_INTACT) from None
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     files = f", {report.from_files} of them from the files" if report.from_files else ""
-    session.out.line(f"Restored: {count_each(report.restored) or 'nothing'}{files}.")
+    restored = f"{count_each(report.restored) or 'nothing'}{files}."
+    session.out.line(f"Would restore: {restored}" if dry_run else f"Restored: {restored}")
     session.out.line("Not recovered:" if report.lost else "Nothing was lost.")
     for lost in report.lost:
         session.out.line(f"  {lost}")

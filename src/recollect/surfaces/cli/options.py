@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
+from typer.models import OptionInfo
+
+from recollect.errors import InvalidInputError
 
 EVERYWHERE = "Common options"
 ON_BEHALF = "Provenance"
@@ -32,6 +36,22 @@ class SharedOption:
 def option(names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
     """Return an option of a command; if it has several names, they stand in one text."""
     return typer.Option(*names.split(), help=help, metavar=metavar, **more)
+
+
+def name_own_option(error: InvalidInputError, parameters: Iterable[inspect.Parameter]) -> InvalidInputError:
+    """Return the error of a value with the name of its option as it is typed, if one of these options has the value."""
+    field = error.field.partition("[")[0]
+    for parameter in parameters:
+        shown = get_args(parameter.annotation)[-1]
+        if field in (parameter.name, f"{parameter.name}s") and isinstance(shown, OptionInfo):
+            names = map(str, (shown.default, *(shown.param_decls or ())))  # typer has the first as default
+            return rename_field(error, next(name for name in names if name.startswith("--")).partition("/")[0])
+    return error
+
+
+def rename_field(error: InvalidInputError, name: str) -> InvalidInputError:
+    """Return the same error of a field with another name."""
+    return InvalidInputError(name, str(error).removeprefix(f"{error.field}: "))
 
 
 def argument(metavar: str, help: str) -> Any:

@@ -26,7 +26,7 @@ from recollect.errors import (
     StoreError,
     UndoError,
 )
-from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED, Files, Json, Root, User
+from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED, Files, Json, Root, User, name_own_option
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, CliSession, ConfirmationError
 from recollect.surfaces.cli.verb_options import name_option, options_of, verb_of, verb_values
 
@@ -202,7 +202,8 @@ def command(
                         code = verb(session, verb_values(mirrored, values), **given)
                 sys.stdout.flush()
             except InvalidInputError as error:
-                raise (error if mirrored is None else name_option(mirrored, error)) from None
+                named = error if mirrored is None else name_option(mirrored, error)
+                raise name_own_option(named, parameters) from None
             except BrokenPipeError:
                 # the reader closed the pipe; nothing more may be written, not even at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -288,12 +289,32 @@ def _os_error_text(error: OSError) -> str:
 
 def _report_misuse(error: typer.TyperException, as_json: bool) -> int:
     """Report a usage error in one line that names the help, and return the exit code."""
-    text = error.format_message().replace("Value error, ", "")
+    text = _plain_usage_error(error.format_message().replace("Value error, ", ""))
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "recollect"
     if isinstance(error, ConfirmationError):
         return _print_error("confirmation", text, INVALID, as_json)
     return _print_error("usage", text if as_json else f"{text} (see: {path} --help)", INVALID, as_json)
+
+
+_INVALID_VALUE = re.compile(r"Invalid value for '?(?P<name>[^' ]+?)'?(?: / '[^']+')*: (?P<problem>.*)", re.DOTALL)
+_PROBLEMS = {
+    r"Input should be a valid integer\b.*": "must be a whole number",
+    r"Input should be a valid number\b.*": "must be a number",
+    r"Input should be greater than or equal to (\S+)": r"must be at least \1",
+    r"Input should be less than or equal to (\S+)": r"must be at most \1",
+}
+
+
+def _plain_usage_error(text: str) -> str:
+    """Return the parser's text about an invalid value in the form of our own errors: ``--limit: must be …``."""
+    invalid = _INVALID_VALUE.fullmatch(text)
+    if invalid is None:
+        return text
+    problem = invalid["problem"]
+    for theirs, ours in _PROBLEMS.items():
+        problem = re.sub(theirs, ours, problem)
+    return f"{invalid['name']}: {problem}"
 
 
 def _print_error(name: str, message: str, code: int, as_json: bool) -> int:

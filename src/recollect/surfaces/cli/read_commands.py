@@ -150,11 +150,15 @@ def history_command(session: CliSession, given: Given, limit: Last = 20) -> None
     """Show what changed, when and by whom, oldest first."""
     memory = session.existing_memory
     run, call = given.get("run"), given.get("call")
-    if call:
-        given["call"] = _complete_call_id(memory, call)
+    known = None
+    if call is not None:
+        known = _complete_call_id(memory, call)
+        given["call"] = known or call
     entries = memory.history(**given, limit=limit or None)
     if run is not None and not entries and not memory.history(run=run, limit=1):
         raise NotFoundError(f"There is no run {run}.")
+    if call is not None and known is None and not entries:
+        raise NotFoundError(f"There is no call {call}.")
     session.out.document(entries)
     if not entries:
         session.out.aside("There are no changes yet." if call is None else f"The call {call} changed nothing.")
@@ -233,12 +237,12 @@ def _call_row(call: ToolCall) -> tuple[str, ...]:
     return (call.id[-SHORT_ID:], format_moment(call.at, zone=False), *spent, call.tool, outcome)
 
 
-def _complete_call_id(memory: Memory, call: str) -> str:
-    """Return the full id of a tool call from the end of it, as lists show it."""
+def _complete_call_id(memory: Memory, call: str) -> str | None:
+    """Return the full id of a tool call from the end of it, as lists show it, or None if it is not in the log."""
     found = {known.id for known in memory.calls(limit=None) if known.id.endswith(call)}
     if len(found) > 1 and call not in found:
         raise AmbiguousError(f"{len(found)} tool calls end in {call}; give more of the id (see recollect calls --json)")
-    return call if call in found or not found else found.pop()
+    return call if call in found else next(iter(found), None)
 
 
 def _nothing_found(memory: Memory) -> str:

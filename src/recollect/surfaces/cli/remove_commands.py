@@ -6,8 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from recollect.errors import InvalidInputError, NotFoundError
-from recollect.records import CONSENT_MEANINGS, Consent, Erased, Forgotten, Outcome, Receipt, Record, new_id
+from recollect.errors import InvalidInputError, NotFoundError, UndoError
+from recollect.records import (
+    CONSENT_MEANINGS,
+    Consent,
+    Erased,
+    Forgotten,
+    JournalEntry,
+    Outcome,
+    Receipt,
+    Record,
+    new_id,
+)
 from recollect.surfaces.cli.options import DryRun, Given, Yes, argument, option
 from recollect.surfaces.cli.output import RECORD_HEAD, count_each, count_memories, record_line, record_rows
 from recollect.surfaces.cli.program import CHANGE, REMOVE, command
@@ -18,6 +28,7 @@ if TYPE_CHECKING:
 
 _Topic = Annotated[str | None, option("--topic", "Everything that contains all these words.", "WORDS")]
 _MOST_LISTED = 30
+_NOT_MEMORIES = {"message": "a message", "scratch": "a value in working memory"}
 
 
 @command(CHANGE, "recollect undo", "recollect undo 12", "recollect undo run-01k… --yes", writes=True)
@@ -30,6 +41,8 @@ def undo_command(
     dry_run: DryRun = False,
 ) -> int:
     """Undo a change or a whole run of changes."""
+    if target is None:
+        _check_last(session)
     outcome = session.rehearse(lambda trial: trial.undo(target))
     several = len(outcome.entries) > 1
     if several or dry_run:
@@ -44,6 +57,36 @@ def undo_command(
     if not several and first.before is not None:
         session.out.line(f"Restored: {record_line(first.before)}")
     return code
+
+
+def _check_last(session: CliSession) -> None:
+    """Raise `UndoError` with the command to use, if the last thing done was not a change of a memory."""
+    from recollect.memory.journal import followed_by, last_change
+
+    entries = session.existing_memory.history()[::-1]
+    last = followed_by(entries)
+    if last is None:
+        return
+    change = last_change(entries)
+    before = f". The change before it: recollect undo {change.run or change.seq}" if change else ""
+    raise UndoError(f"nothing was undone: the last change (entry {last.seq}) was {_describe_last(last)}{before}")
+
+
+def _describe_last(last: JournalEntry) -> str:
+    if last.actor.startswith("link:"):
+        return "a link of two channels; to revert it: recollect link undo"
+    if last.after is not None:
+        return f"{_NOT_MEMORIES.get(last.after.kind, last.op)}; to take it back: recollect undo {last.seq}"
+    if last.op == "erase":
+        return "an erasure, which cannot be undone"
+    back = {
+        "consent": f"consent {last.reason} --withdraw",
+        "withdraw": f"consent {last.reason}",
+        "pause": "resume",
+        "incognito": "resume",
+        "resume": "pause",
+    }.get(last.op)
+    return f"the setting {last.op!r}; to change it back: recollect {back}" if back else f"{last.op!r}"
 
 
 @command(
@@ -66,7 +109,6 @@ def forget_command(
         raise InvalidInputError("forget", "name a record, or use --topic")
     if ref is not None and topic is not None:
         raise InvalidInputError("forget", "give exactly one of these, not several together: one REF, or --topic WORDS")
-    session.may_ask(yes, dry_run)
     if topic is not None:
         return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
     assert ref is not None
@@ -79,6 +121,7 @@ def forget_command(
         outcome = session.rehearse(act)
         if dry_run:
             return session.print_outcome(outcome, dry_run=True)
+        session.may_ask(yes)
         if isinstance(outcome, Forgotten):
             _print_records(session, [session.existing_memory.get(outcome.record.id)])
         if not session.agreed("Forget this?", yes):
@@ -92,6 +135,7 @@ def _forget_topic(session: CliSession, topic: str, reason: str | None, yes: bool
     ]
     if not found:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
+    session.may_ask(yes, dry_run)
     _print_records(session, found)
     answer = {"outcome": "forgotten", "done": True, "records": found}
     if dry_run:
@@ -133,7 +177,6 @@ def erase_command(
         raise InvalidInputError("erase", "name a record, or use --topic or --everything")
     if targets > 1:
         raise InvalidInputError("erase", "give exactly one of these, not several together: REFS, --topic, --everything")
-    session.may_ask(yes, dry_run)
     if everything:
         return _erase_user(session, yes, dry_run)
     if topic is not None:
@@ -141,6 +184,7 @@ def erase_command(
     names = list(refs or ())
     outcome = session.rehearse(lambda trial: trial.erase(*names))
     ids = outcome.receipt.ids
+    session.may_ask(yes, dry_run)
     if not yes or dry_run:
         _print_records(session, [session.existing_memory.get(record_id) for record_id in ids])
     if not dry_run:
@@ -155,6 +199,7 @@ def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> i
     found, receipt = session.rehearse(lambda trial: trial.erase_topic(topic))
     if receipt is None:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
+    session.may_ask(yes, dry_run)
     if not yes or dry_run:
         _print_records(session, found)
     if not dry_run:
@@ -183,7 +228,8 @@ def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
     if not session.agreed(question, yes):
         return NO
     receipt = session.recollect.erase_user(session.user)
-    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing is left.'}"
+    left = receipt.left or "Only a tombstone stays, so that older files bring nothing back."
+    message = f"Erased {session.user!r}. {left}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
     _print_receipt(session, receipt)
     session.out.line(message)
@@ -193,7 +239,6 @@ def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
 @command(REMOVE, "recollect clear", "recollect clear --yes", writes=True)
 def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False) -> int:
     """Erase everything about the user and start over."""
-    session.may_ask(yes, dry_run)
     memory = session.existing_memory
     if dry_run:
         return _print_erasure(session, session.rehearse(lambda trial: trial.clear()), dry_run)
@@ -219,12 +264,18 @@ def pause_command(session: CliSession, given: Given) -> None:
 
 
 @command(REMOVE, "recollect resume", writes=True)
-def resume_command(session: CliSession) -> None:
+def resume_command(session: CliSession) -> int:
     """Store and search again after a pause."""
     memory = session.memory
     memory.resume()
     session.out.document({"user": session.user, "mode": memory.mode})
+    if not session.config.enabled:
+        from recollect.config import TURNED_OFF
+
+        session.out.aside(f"Nothing is stored: {TURNED_OFF}.")
+        return NO
     session.out.line("Memory is on.")
+    return DONE
 
 
 @command(

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.surfaces.cli.options import rename_field
 from recollect.surfaces.cli.output import Output, plain_data, shorten_line
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class CliSession:
             return Config.resolve(self.root, self.files)
         except InvalidInputError as error:
             if error.field != "files":
-                raise
+                raise (rename_field(error, "--root") if error.field == "where" else error) from None
             raise InvalidInputError(
                 "--files", "requires PostgreSQL; with a folder (--root) the files are in that folder"
             ) from None
@@ -100,13 +101,19 @@ class CliSession:
     def user_id(self) -> str:
         """The user id, or that of the channel this user is linked with."""
         own = (TERMINAL, self.user)
-        found = self.recollect.identities.resolve(own)
+        try:
+            found = self.recollect.identities.resolve(own)
+        except InvalidInputError as error:
+            raise rename_field(error, "--user") from None
         return self.user if found == ":".join(own) else found
 
     @property
     def memory(self) -> Memory:
         """The memory to write to; the first write creates it."""
-        return self.recollect.user(self.user_id).acting(
+        return self._acting(self.recollect.user(self.user_id))
+
+    def _acting(self, memory: Memory) -> Memory:
+        return memory.acting(
             self.actor, agent=self.agent, session=self.session, run=self.run, trusted=not self.untrusted
         )
 
@@ -117,6 +124,13 @@ class CliSession:
         if not memory.exists:
             raise NotFoundError(f"There is no memory for {self.user!r} yet.")
         return memory
+
+    def attribute(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments of a verb with the source of an agent that writes: it is not the person's own word."""
+        from recollect.memory.write import Acting
+
+        acting = Acting(actor=self.actor or "person", agent=self.agent)
+        return given if acting.is_person or "source" in given else {**given, "source": acting.edits_as}
 
     # the result
 
@@ -156,6 +170,17 @@ class CliSession:
                 raise _RehearsalDoneError
         except _RehearsalDoneError:
             return outcome
+
+    def rehearse_new(self, act: Callable[[Memory], _T]) -> _T:
+        """Return what the action would return for a user who may not have a memory yet; none is created."""
+        if self.memory.exists:
+            return self.rehearse(act)
+        import tempfile
+
+        import recollect
+
+        with tempfile.TemporaryDirectory(prefix="recollect-") as folder, recollect.open(folder) as elsewhere:
+            return act(self._acting(elsewhere.user(self.user_id)))
 
     def may_ask(self, yes: bool, dry_run: bool = False) -> None:
         """Raise an error if a question will follow and there is no terminal to ask on."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from recollect.errors import InvalidInputError
+from recollect.surfaces.cli.options import rename_field
 from recollect.surfaces.cli.session import parse_pairs, read_text_argument
 
 if TYPE_CHECKING:
@@ -55,16 +56,8 @@ def option_name(argument: Argument) -> str:
 
 def name_option(verb: Verb, error: InvalidInputError) -> InvalidInputError:
     """Return the error of an argument with the name of its option as it is typed: ``--valid-from``, ``--tag``."""
-    name, index, _ = error.field.partition("[")
-    argument = verb.parameters.get(name)
-    if argument is None or argument.is_positional or not (index or option_name(argument) != f"--{name}"):
-        return error
-    return rename_field(error, option_name(argument))
-
-
-def rename_field(error: InvalidInputError, name: str) -> InvalidInputError:
-    """Return the same error of a field with another name."""
-    return InvalidInputError(name, str(error).removeprefix(f"{error.field}: "))
+    argument = verb.parameters.get(error.field.partition("[")[0])
+    return error if argument is None or argument.is_positional else rename_field(error, option_name(argument))
 
 
 def _parameter(argument: Argument) -> inspect.Parameter:
@@ -80,7 +73,8 @@ def _parameter(argument: Argument) -> inspect.Parameter:
             name = f"{name}/--no-{name.removeprefix('--')}"
         short = [_SHORT[argument.name]] if argument.name in _SHORT else []
         shown = typer.Option(name, *short, help=field.help, metavar=field.metavar)
-        default = None if default == () else default
+        # None: not given. The source depends on who writes (`CliSession.attribute`)
+        default = None if default == () or argument.name == "source" else default
     kind = _type_of(argument)
     return inspect.Parameter(
         argument.name,

@@ -65,7 +65,7 @@ _queue = command_group(
 
 @_queue("recollect queue show", "recollect queue show --json")
 def queue_show_command(session: CliSession) -> None:
-    """Show the number of jobs by state, and those that `recollect worker` cannot do."""
+    """Count the jobs by state, and name those without a handler."""
     from recollect.work.deferred_calls import TOOL
     from recollect.work.jobs import JOB_NAMES
 

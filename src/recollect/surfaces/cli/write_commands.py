@@ -17,7 +17,9 @@ def _mirror(verb: str, does: str, *examples: str) -> None:
     """Make a verb that writes a command, with all its arguments."""
 
     def write(session: CliSession, given: Given) -> int:
-        return session.print_outcome(getattr(session.memory, verb)(**given))
+        return session.print_outcome(
+            getattr(session.memory, verb)(**given if verb == "say" else session.attribute(given))
+        )
 
     write.__doc__ = does
     command(REMEMBER, *examples, name=verb, writes=True, mirrors=verb)(write)
@@ -40,7 +42,7 @@ _mirror(
     "jot",
     "Add an entry to a daily note.",
     'recollect jot "Read the paper on BM25"',
-    'recollect jot "Talked about the move" --section Discussions --day 2026-02-12',
+    'recollect jot "Talked about the move" --section Discussions',
 )
 
 
@@ -56,7 +58,7 @@ def observe_command(
     category: Annotated[ObservationCategory, option("--category -c", "What it is.")] = "finding",
 ) -> int:
     """Store a finding, an insight or a lesson."""
-    return session.print_outcome(session.memory.observe(category=category, **given))
+    return session.print_outcome(session.memory.observe(category=category, **session.attribute(given)))
 
 
 _mirror(
@@ -109,7 +111,8 @@ def scratch_command(
 )
 def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
-    return session.print_outcome(session.existing_memory.update(**given))
+    told = session.attribute(given) if "content" in given else given
+    return session.print_outcome(session.existing_memory.update(**told))
 
 
 @command(
@@ -134,9 +137,9 @@ def edit_command(
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
-        memory = session.existing_memory
+        memory = session.memory
         before = memory.show() if day is None else memory.daily(day)
-        outcome = session.rehearse(lambda trial: trial.edit(text, day=day, expect=seen))
+        outcome = session.rehearse_new(lambda trial: trial.edit(text, day=day, expect=seen))
         for line in unified_diff(before.splitlines(), text.splitlines(), "now", "then", lineterm=""):
             session.out.line(line)
     code = session.print_outcome(outcome, dry_run=dry_run)

@@ -27,6 +27,7 @@ from recollect.errors import InvalidInputError, QueueFullError, RecollectError, 
 from recollect.memory.memory import Memory
 from recollect.store.locks import FileLock
 from recollect.surfaces.chat.conversation import COMMANDS
+from recollect.surfaces.chat.members import members_of
 from recollect.surfaces.chat.page import ChatLine, chat_page
 from recollect.surfaces.telegram.connection import TelegramConnection
 from recollect.surfaces.telegram.outbox import Sender, remove_documents, seconds_of
@@ -410,7 +411,8 @@ class Bot:
         """Conclude a person's silent conversations, in their lane and without a message to them."""
         memory = self._app.user(job.payload["user"])
         for session in _silent(memory, self._clock):
-            conclude(memory, session, extractor=self._extractor, clock=self._clock)
+            company = members_of(self._app).names(memory, session)
+            conclude(memory, session, company=company, extractor=self._extractor, clock=self._clock)
 
     def _tick_on(self) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.memory.write import refusal_of_secret
+from recollect.memory.refusals import refusal_of_secret
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import CATEGORIES, Edited, Merged, Outcome, Record, Refused
 from recollect.surfaces.web.diffs import lines_changed, words_changed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,6 +36,7 @@ def mode_view(request: WebRequest) -> Response:
     wanted = request.field("mode")
     if wanted == "on":
         request.memory.resume()
+        wanted = "on" if request.memory.config.enabled else "off"
     elif wanted in ("paused", "incognito"):
         request.memory.pause(incognito=wanted == "incognito")
     else:
@@ -97,9 +99,12 @@ def remove_view(request: WebRequest) -> Response:
         raise InvalidInputError("ids", f"must name 1 to {_MOST_SHOWN} records")
     if request.form.get("how") == "forget":
         run = new_id("run")
+        # of a topic, some may be forgotten already, or only be in the copy of a joined memory
+        may_lack = (NotFoundError,) if request.form.get("topic") else ()
         with request.existing_memory.acting(run=run).batch() as mine:
             for name in names:
-                mine.forget(name, reason="forgotten with a topic in the console")
+                with suppress(*may_lack):
+                    mine.forget(name, reason="forgotten with a topic in the console")
         return redirect_with_notice(request, "timeline", "forgotten", run)
     if request.form.get("sure") != "1":
         raise InvalidInputError("sure", "must be ticked, because erased records cannot be restored")
