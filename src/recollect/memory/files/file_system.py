@@ -368,8 +368,6 @@ def boot() -> str:
 
 def remove_folder(folder: Path) -> int:
     """Remove a folder with everything in it; return the number of its files."""
-    import shutil
-
     if not folder.is_dir():
         return 0
     number = sum(1 for path in folder.rglob("*") if path.is_file())
