@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,17 @@ from hypothesis import strategies as st
 import recollect
 from recollect import Memory
 from recollect.agents.apply import Finding, apply_findings, source_of
-from recollect.agents.capture import CONFIRMED, KNOWN, NOTED, capture, finding_of, is_own, looks_like_instruction
+from recollect.agents.capture import (
+    CONFIRMED,
+    KNOWN,
+    NOTED,
+    capture,
+    finding_of,
+    is_own,
+    learn_at_once,
+    looks_like_instruction,
+)
+from recollect.agents.conclude import conclude
 from recollect.agents.extract import extract
 from recollect.agents.gather_interactions import without_memory
 from recollect.agents.rules import learn
@@ -49,7 +60,7 @@ def facts(memory: Memory) -> list[str]:
     return [fact.text for fact in memory.read(kind="fact")]
 
 
-def said(memory: Memory, text: str, **options: str) -> str | None:
+def said(memory: Memory, text: str, **options: Any) -> str | None:
     captured = capture(memory, text, **options)
     return None if captured is None else captured.reply
 
@@ -472,3 +483,94 @@ def test_R3_the_last_word_of_a_day_stands(memory: Memory, clock: FrozenClock, ch
     clock.tick(hours=1)
     extract(memory, clock().date(), clock=clock)
     assert facts(memory) == ["Loves jazz"]
+
+
+# what holds only today, and what is limited
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Note that the standup is at 10 today",
+        "Remember that I'm working from the library this afternoon",
+        "FYI, my phone is off until 5pm",
+        "Keep in mind that I only have ten minutes right now",
+        "Merke dir, dass ich heute keine Zeit habe",
+        "Запам'ятай, що сьогодні я без ноутбука",
+        "Recuerda que hoy estoy de viaje",
+    ],
+)
+def test_G4_what_holds_only_today_is_noted_for_today(memory: Memory, text: str, clock: FrozenClock) -> None:
+    assert said(memory, text) == NOTED
+    assert facts(memory) == [] and len(memory.read(kind="daily")) == 1
+    clock.tick(days=1)
+    assert len(memory.daily("2026-02-12").splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Remember that today is my wedding anniversary",
+        "Remember that I moved to Porto today",
+        "Remember that I got promoted today",
+        "Remember that I'm giving a talk next week",
+    ],
+)
+def test_G4_what_lasts_is_remembered(memory: Memory, text: str) -> None:
+    assert said(memory, text) == CONFIRMED and len(facts(memory)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Remember that I only drink decaf after lunch", "only"),
+        ("Remember that I eat nothing but rice on Mondays", "nothing but"),
+        ("Remember that I like every fruit except mango", "except"),
+        ("Remember that I exclusively use Vim", "exclusively"),
+        ("Merke dir, dass ich nur grünen Tee trinke", "nur"),
+        ("Запам'ятай, що я п'ю лише зелений чай", "лише"),
+    ],
+)
+def test_G4_a_limit_is_kept(memory: Memory, text: str, kept: str) -> None:
+    said(memory, text)
+    assert any(kept in fact.lower() for fact in facts(memory)), facts(memory)
+
+
+def test_G4_a_note_for_today_is_not_learned_again_at_night(memory: Memory, clock: FrozenClock) -> None:
+    text = "Note that the standup is at 10 today"
+    stored = memory.say(text, session="s")
+    assert isinstance(stored, recollect.Written)
+    capture(memory, text, session="s", message=stored.record.id)
+    clock.tick(hours=1)
+    extract(memory, clock().date(), clock=clock)
+    assert facts(memory) == [] and memory.daily().count("standup") == 1
+
+
+# by a model
+
+
+def _worded(*contents: str) -> Any:
+    return lambda _: [Finding(content=content, category="personal_context") for content in contents]
+
+
+def test_G4_a_model_words_the_request_and_nothing_of_it_is_lost(memory: Memory) -> None:
+    asked = "FYI the whole crypto thing leaves me cold"
+    better = "Skeptical about the whole crypto thing"
+    assert said(memory, asked, worded=_worded(better)) == CONFIRMED
+    assert facts(memory) == [better] and f'User said: "{asked}"' in memory.daily()
+    said(memory, "Remember that my bike is blue and has a basket", worded=_worded("Has a bike"))
+    assert any("blue" in fact and "basket" in fact for fact in facts(memory)), "the rest was lost"
+    said(memory, "Remember that I live in Oslo", worded=_worded())
+    assert "location: Oslo" in facts(memory)
+
+
+def test_G4_decisions_and_preferences_are_learned_at_once_and_once(memory: Memory, clock: FrozenClock) -> None:
+    for text in ("I've decided to use Zig for my compiler.", "I prefer short answers.", "I live in Oslo."):
+        stored = memory.say(text, session="s")
+        assert isinstance(stored, recollect.Written)
+        learn_at_once(memory, text, source="discussion:s", message=stored.record.id, said_at=stored.record.valid_from)
+    assert facts(memory) == ["Prefers short answers"] and len(memory.read(kind="observation")) == 1
+    clock.tick(hours=1)
+    conclude(memory, "s", clock=clock)
+    assert sorted(facts(memory)) == ["Prefers short answers", "location: Oslo"]
+    assert len(memory.read(kind="observation")) == 1

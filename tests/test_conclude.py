@@ -249,7 +249,7 @@ def test_G5_with_a_model(memory: Memory, clock: FrozenClock) -> None:
     }
     script = [Call("answer", {"memory_updates": [found], "daily_notes": ["Worried about vacuum"]})]
     with ModelServer(script) as server, open_model(f"{server.openai_url}#any", key="k") as model:
-        conclude(memory, "s1", title=TITLE, extractor=by_model(model), clock=clock)
+        conclude(memory, "s1", title=TITLE, extractor=by_model(model, tools=False), clock=clock)
     assert "nightmares" in memory.show() and "Worried about vacuum" in memory.daily()
 
 

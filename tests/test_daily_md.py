@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
 
 import pytest
@@ -77,8 +78,7 @@ def test_F7_a_day_as_it_grows() -> None:
     text = append_entry(text, DAY, "Discussions", "- c")
     text = append_entry(text, DAY, "Explicit Memories", "d")
     assert text == (
-        "# 2026-02-12\n\n## Explicit Memories\n- User said: remember the tide\n- a\n  b\n"
-        "\n## Discussions\n- - c\n\n## Explicit Memories\n- d\n"
+        "# 2026-02-12\n\n## Explicit Memories\n- User said: remember the tide\n- a\n  b\n- d\n\n## Discussions\n- - c\n"
     )
     assert SECTIONS == ("Reading Activity", "Discussions", "Extracted Insights", "Explicit Memories")
 
@@ -105,11 +105,16 @@ def test_F7_appending_to_what_is_there(text: str, expected: str) -> None:
 @settings(max_examples=volume(50, 250))
 def test_F7_appending_never_rewrites(text: str, section: str, content: str) -> None:
     after = append_entry(text, DAY, section, content)
-    assert after.startswith(text)
-    assert after[len(text) :].count("## ") <= 1 + content.count("## ")
-    assert said(after)[:-1] == said(text)
-    assert said(after)[-1][1] == one_block(content)
-    assert said(after)[-1][0].casefold() == section.removesuffix(" #").casefold()
+    begin = next((at for at, (old, new) in enumerate(zip(text, after, strict=False)) if old != new), len(text))
+    assert after.endswith(text[begin:]), "something else than an insertion"
+    assert after.count("## ") - text.count("## ") <= 1 + content.count("## ")
+    name = section.removesuffix(" #").casefold()
+    before = said(text)
+    same = [at for at, (other, _) in enumerate(before, 1) if other.casefold() == name]
+    [(found, entry)] = list((Counter(said(after)) - Counter(before)).elements())
+    assert (found.casefold(), entry) == (name, one_block(content))
+    if same:
+        assert said(after)[: same[-1]] == before[: same[-1]], "an entry goes to the end of its section"
 
 
 @given(st.lists(st.tuples(st.sampled_from(SECTIONS), contents), max_size=8))
@@ -117,7 +122,11 @@ def test_F7_a_whole_day_is_read_back(day: list[tuple[str, str]]) -> None:
     text = ""
     for section, content in day:
         text = append_entry(text, DAY, section, content)
-    assert said(text) == [(section, one_block(content)) for section, content in day]
+    order = list(dict.fromkeys(section for section, _ in day))
+    assert said(text) == sorted(((s, one_block(c)) for s, c in day), key=lambda one: order.index(one[0]))
+    assert len([line for line in text.splitlines() if line.startswith("## ")]) <= len(order) + sum(
+        "## " in content for _, content in day
+    )
 
 
 def test_F7_an_entry_needs_text_and_a_section() -> None:

@@ -525,7 +525,7 @@ def test_U1_P7_paused_it_recalls_and_converses_and_stores_nothing(app: Recollect
     with StrictModelServer(lambda asked: Say(f"You said {len(asked.messages)}.")) as server:
         talk = Conversation(app, ANN, place="chat", model=_model(server), clock=clock)
         talk.say("/memory pause")
-        before = memory.history()
+        before, reported = memory.history(), memory.interactions()
         talk.begin(POST)
         clock.tick(seconds=5)
         talk.say("I work at Stripe")
@@ -539,7 +539,8 @@ def test_U1_P7_paused_it_recalls_and_converses_and_stores_nothing(app: Recollect
         assert f"The topic: {POST}" in server.requests[-1].system
         assert "nothing was learned" in _text(talk.end())
         assert "paused" in _text(talk.greeting())
-    assert memory.history() == before and memory.interactions() == [] and _facts(memory) == ["Drinks tea"]
+    assert (memory.history(), memory.interactions()) == (before, reported) and _facts(memory) == ["Drinks tea"]
+    assert [one.value for one in reported] == ["/memory pause"]
 
 
 def test_U1_P7_incognito_it_neither_recalls_nor_stores(app: Recollect, clock: FrozenClock) -> None:

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from recollect.agents.memory_update import DailyMemoryUpdate, MemoryEntry
     from recollect.app import Recollect, open
     from recollect.config import Config
     from recollect.errors import InvalidInputError, LinkError, NotFoundError, RecollectError, StoreError, UndoError
@@ -64,6 +65,7 @@ _HOME = {
     "Config": "recollect.config",
     "Conflict": "recollect.records",
     "DailyEntry": "recollect.records",
+    "DailyMemoryUpdate": "recollect.agents.memory_update",
     "Demoted": "recollect.records",
     "Duplicate": "recollect.records",
     "Edited": "recollect.records",
@@ -80,6 +82,7 @@ _HOME = {
     "JournalEntry": "recollect.records",
     "LinkError": "recollect.errors",
     "Memory": "recollect.memory.memory",
+    "MemoryEntry": "recollect.agents.memory_update",
     "Merged": "recollect.records",
     "Message": "recollect.records",
     "NotFoundError": "recollect.errors",
@@ -116,6 +119,7 @@ __all__ = [
     "Config",
     "Conflict",
     "DailyEntry",
+    "DailyMemoryUpdate",
     "Demoted",
     "Duplicate",
     "Edited",
@@ -132,6 +136,7 @@ __all__ = [
     "JournalEntry",
     "LinkError",
     "Memory",
+    "MemoryEntry",
     "Merged",
     "Message",
     "NotFoundError",

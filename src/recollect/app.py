@@ -19,6 +19,7 @@ from recollect.errors import ConfigError, InvalidInputError, StoreError
 from recollect.identity.erasure import ErasureHooks
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.files.disk import DiskFiles
+from recollect.memory.files.file_system import remove_folder
 from recollect.memory.memory import Memory
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.vectors import Embedding
@@ -169,9 +170,14 @@ class Recollect:
         from recollect.tools.catalog import tools_of
         from recollect.tools.suite import Suite
 
+        offered = tools_of(check.check_words("suites", suites))
+        if self.config.model:
+            from recollect.agents.summarize import with_model
+
+            offered = with_model(offered, self.config)
         return Suite(
             self.user(user_id),
-            tools_of(check.check_words("suites", suites)),
+            offered,
             session=session,
             chat=None if chat is None else check.check_chat("chat", chat),
             agent=agent,
@@ -288,8 +294,8 @@ class Recollect:
 
         near, far = configured_model(config, local=True), configured_model(config, extraction=True)
         if near is None:
-            return by_rules if far is None else by_model(far)
-        return by_tiers([by_model(model) for model in (near, far) if model is not None])
+            return by_rules if far is None else by_model(far, log=self._call_log())
+        return by_tiers([by_model(model, log=self._call_log()) for model in (near, far) if model is not None])
 
     def _renew(self) -> None:
         """Replace the lock in a forked child: another thread may have held it."""
@@ -436,7 +442,7 @@ class Recollect:
                 unless()
             if folder is not None:
                 # under the store's lock: otherwise new writes would be deleted, or deleted files read
-                removed.append(_remove_folder(folder))
+                removed.append(remove_folder(folder))
 
         places = self._store.erase_user(name, None if unless is None and folder is None else under_lock)
         if folder is not None:
@@ -574,16 +580,6 @@ def open(
         store = PostgresStore(chosen.database_url, pool_size=chosen.database_pool)
         return Recollect(store, chosen, folder=folder, clock=clock, embedder=embedder)
     return Recollect(SqliteStore(chosen.memory_dir), chosen, folder=chosen.memory_dir, clock=clock, embedder=embedder)
-
-
-def _remove_folder(folder: Path) -> int:
-    import shutil
-
-    if not folder.is_dir():
-        return 0
-    number = sum(1 for path in folder.rglob("*") if path.is_file())
-    shutil.rmtree(folder)
-    return number
 
 
 def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:

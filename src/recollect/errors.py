@@ -109,11 +109,12 @@ class ModelError(RecollectError):
 
     ``kind`` says how: ``unavailable`` (down, overloaded, disconnected), ``timeout``, ``rate_limited``, ``rejected`` (a
     wrong key, an unknown model, an unsupported request), ``garbage`` (an unusable response), ``refused`` (a filter of
-    the provider) or ``budget`` (it was not called). The message contains nothing of what was said.
+    the provider) or ``budget`` (it was not called). ``form`` is True if the model may accept the same request in
+    another form, such as without tools. The message contains nothing of what was said.
     """
 
-    def __init__(self, kind: str, message: str, *, tokens_in: int = 0, tokens_out: int = 0) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, message: str, *, tokens_in: int = 0, tokens_out: int = 0, form: bool = False) -> None:
+        self.kind, self.form = kind, form
         self.tokens_in, self.tokens_out = tokens_in, tokens_out
         super().__init__(message)
 

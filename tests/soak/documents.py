@@ -157,10 +157,11 @@ def move(document: Document, random: Random) -> Document:
 
 
 def note_down(document: Document, random: Random) -> Document:
-    """An entry in a daily note: what was there stays in front of it."""
+    """An entry in a daily note: what was there stays as it is, around it."""
     before = document.render()
     after = daily_md.append_entry(before, date(2026, 2, 12), random.choice(SECTIONS), values.text(random))
-    if not after.startswith(before):
+    begin = next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(before))
+    if not after.endswith(before[begin:]):
         raise Raw(f"appended as {after!r:.1500}")
     return Document.parse(after)
 

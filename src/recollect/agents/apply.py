@@ -63,6 +63,8 @@ class Finding:
     """True if a person may have several of these: another value of the key is kept beside the known one."""
     corrects: bool = False
     """True if it clearly says that something known has changed."""
+    replaces: bool = True
+    """False if another value of the key is to be reported as a conflict, not replaced."""
     said_at: datetime | None = None
     """When it was said, if not now. What was said later wins."""
     chat: str | None = None
@@ -168,7 +170,7 @@ def _store_finding(memory: Memory, finding: Finding) -> Outcome:
         return outcome
     if finding.several and finding.action == "add":
         return _remember_finding(memory, replace(finding, key=None), _value_with_key(finding))
-    if not _may_replace(finding, outcome.record):
+    if not finding.replaces or not _may_replace(finding, outcome.record):
         return outcome
     return memory.update(
         outcome.record.id,
@@ -232,7 +234,8 @@ def _store_insight(memory: Memory, finding: Finding) -> Outcome:
 def _store_daily(memory: Memory, finding: Finding) -> Outcome:
     """Add a finding to the daily note, because it is uncertain or short-lived; once for the same messages."""
     said = fold(finding.content)
-    for entry in memory.read(kind="daily", source=finding.source):
+    known = memory.read(kind="daily", source=None if finding.messages else finding.source)
+    for entry in known:
         text = fold(entry.content)
         if entry.messages == finding.messages and (text == said or text.endswith(f": {said}")):
             return Duplicate(message=f"Already noted: {entry.text}", record=entry)

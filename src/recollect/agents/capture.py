@@ -1,12 +1,14 @@
 """Explicit capture: the person says "remember that …", and it is stored at once and confirmed.
 
-This works by rules: their tables say what counts as asking, in many languages. A chat passes on each message of the
-person before it is answered.
+The tables of the rules say what counts as asking, in many languages. A model, where there is one, words what is to be
+remembered; without it, or if it fails, the rules do. A chat passes on each message of the person before it is answered.
+Decisions and preferences that the person states without asking are stored at once too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,10 +21,10 @@ from recollect.agents.rules.tables import union
 from recollect.memory.memory import Memory
 from recollect.memory.refusals import refusal_if_paused
 from recollect.records import Forgotten, Outcome, Refused, Updated, Written
-from recollect.text import clean
+from recollect.text import clean, terms
 
 CONFIRMED = "Got it, I'll remember that."
-NOTED = "Got it, I've noted that for today."
+NOTED = f"{CONFIRMED} It is in today's note."
 KNOWN = "I know that already."
 _BACK = "What should I remember? Tell me in a sentence."
 _INSTRUCTION = "Not stored: it reads like an instruction to a model, not like something about you."
@@ -55,11 +57,13 @@ def capture(
     session: str | None = None,
     message: str | None = None,
     source: str = "explicit",
+    worded: Callable[[str], Sequence[Finding]] | None = None,
 ) -> Captured | None:
     """Store what a message asks to remember; None if it asks for nothing.
 
     ``before`` is what was said before, which "remember this" is about, and ``before_role`` who said it: an assistant's
-    words are stored as unverified. ``message`` is the id of the stored message.
+    words are stored as unverified. ``message`` is the id of the stored message. ``worded`` returns what a model
+    understands a request as; the words of the person are kept beside it unless it says as much.
     """
     own, language = without_memory(text), memory.config.language or None
     asked = None if is_injection(own) else find_explicit(own)
@@ -83,6 +87,8 @@ def capture(
         if not findings:  # the rules did not accept it as a fact, perhaps a secret: let the policy say why
             findings = [_verbatim_finding(asked.content, asked.excerpt, source, message, durable=asked.durable)]
     findings = [replace(one, kind="fact") for one in findings]  # a decision that was asked for is also a fact
+    if worded is not None and all(one.trusted and one.action == "add" for one in findings):
+        findings = _merge_wordings(findings, worded(said if asked.refers_back else own), source, message)
     with memory.acting("agent:capture", session=session).batch() as open_memory:
         kept = apply_findings(open_memory, findings)
         kept.outcomes = [_keep_unknown_ending(open_memory, *pair) for pair in zip(findings, kept.outcomes, strict=True)]
@@ -91,6 +97,39 @@ def capture(
         for line in dict.fromkeys(one.record.excerpt or "" for one in stored):
             open_memory.jot(f'User said: "{_one_line(line)}"', section="Explicit Memories", source=source)
     return Captured(_reply(kept), kept)
+
+
+def learn_at_once(memory: Memory, text: str, *, source: str, message: str, said_at: datetime) -> AppliedFindings | None:
+    """Store the decisions and preferences that a message states, None if there are none. The rest is learned later."""
+    if is_injection(text):
+        return None
+    learned = [one for one in learn(without_memory(text)) if one.kind == "insight" or one.category == "preference"]
+    findings = [finding_of(one, source, message, said_at) for one in learned]
+    sure = [one for one in findings if one.durable and one.confidence >= memory.config.confidence_threshold]
+    if not sure:
+        return None
+    with memory.acting("agent:capture").batch() as open_memory:
+        return apply_findings(open_memory, sure)
+
+
+def _merge_wordings(own: list[Finding], better: Sequence[Finding], source: str, message: str | None) -> list[Finding]:
+    """Return a model's wording of a request in place of that of the rules, or beside it if it says less."""
+    told = [
+        replace(
+            one,
+            source=source,
+            told=True,
+            durable=one.durable and all(rule.durable for rule in own),
+            excerpt=own[0].excerpt,
+            messages=(message,) if message else (),
+            said_at=None,
+        )
+        for one in better
+        if one.trusted and one.action != "remove"
+    ]
+    said = set(terms(" ".join(one.content for one in told)))
+    wanted = set(terms(" ".join(one.content for one in own)))
+    return told if told and len(wanted & said) * 2 >= len(wanted) else [*own, *told]
 
 
 def is_own(text: str) -> bool:

@@ -7,7 +7,7 @@ The memory itself tells which have ended, so a restart forgets none; each conclu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -31,6 +31,8 @@ from recollect.times import Clock
 IDLE = timedelta(minutes=30)
 _INSTANT = timedelta(microseconds=1)
 _LONGEST_KIND = 40
+_LONGEST_SAID, _LONGEST_QUERY = 20_000, 1_000
+_SECTION = "Discussions"
 _PAGE = 200
 
 
@@ -68,8 +70,8 @@ def conclude(
 
     def with_connections(memory: Memory, collected: Gathered) -> Extraction:
         found = extractor(memory, collected)
-        about = (*_opinions(found.findings), *_connections(memory, collected.talks[0], run))
-        return replace(found, notes=(*found.notes, *about))
+        about = [*_opinions(found.findings), *_connections(memory, collected.talks[0], run)]
+        return replace(found, notes=tuple(_discussion_lines(found.notes, about)))
 
     done = run_extraction(memory, run, collected, with_connections, clock=clock)
     if done.run is not None and done.skipped is None:
@@ -118,24 +120,41 @@ def _session_title(memory: Memory, session: str) -> str | None:
     return next((one.title for one in memory.interactions(session=session, newest_first=True) if one.title), None)
 
 
+def _discussion_lines(notes: Iterable[DailyLine], about: list[DailyLine]) -> list[DailyLine]:
+    """Return the lines on the discussion, each with those about it below. What was read is for the night to report."""
+    lines = [line for line in notes if line.section == _SECTION]
+    titled = [line for line in lines if line.discussed]
+    if not titled:
+        return [*lines, *about]
+    found = []
+    for line in lines:
+        last = bool(titled) and line is titled[-1]
+        days = {one.day for one in titled}
+        below = [one.text for one in about if one.day == line.day or (last and one.day not in days)]
+        found.append(replace(line, below=tuple(below)) if line.discussed else line)
+    return found
+
+
 def _opinions(findings: tuple[Finding, ...]) -> list[DailyLine]:
     """Return the person's opinions in their own words, for the daily note."""
-    said = [one for one in findings if one.type == "opinion" and one.trusted]
+    said = [one for one in findings if one.trusted and (one.type == "opinion" or (one.key or "").startswith("opinion"))]
     texts = {" ".join((one.excerpt or one.content).split())[:300]: one.said_at for one in said}
-    return [DailyLine("Discussions", f'Opinion: "{text}"', at.date() if at else None) for text, at in texts.items()]
+    return [DailyLine(_SECTION, f'Opinion: "{text}"', at.date() if at else None) for text, at in texts.items()]
 
 
 def _connections(memory: Memory, talk: ConversationPart, run: ExtractionRun) -> list[DailyLine]:
-    """Return a line about an earlier similar discussion, if there is one."""
-    if not talk.title:
-        return []
-    topics = _topics(talk.title)
-    for hit in memory.search(talk.title, kinds=("daily",), limit=20):
-        title = discussed_title(hit.record)
-        if title is None or fold(title) == fold(talk.title) or not topics & _topics(title):
-            continue
-        day = hit.record.day if isinstance(hit.record, DailyEntry) else run.day
-        return [DailyLine("Discussions", f'Connected to "{title}", discussed on {day:%Y-%m-%d}')]
+    """Return a line about an earlier discussion that has a similar title, or whose topic came up in this one."""
+    said = " ".join(message.content for message in talk.messages if message.role == "user" and message.trusted)
+    own, mentioned = _topics(talk.title or ""), set(terms(said[:_LONGEST_SAID]))
+    for query in (talk.title, said[:_LONGEST_QUERY]):
+        for hit in memory.search(query, kinds=("daily",), limit=20) if query else ():
+            title = discussed_title(hit.record)
+            if title is None or fold(title) == fold(talk.title or ""):
+                continue
+            topics = _topics(title)
+            if own & topics or (topics and len(mentioned & topics) >= min(2, len(topics))):
+                day = hit.record.day if isinstance(hit.record, DailyEntry) else run.day
+                return [DailyLine(_SECTION, f'Connected to "{title}", discussed on {day:%Y-%m-%d}')]
     return []
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.agents.capture import Captured, capture
+from recollect.agents.apply import AppliedFindings, Finding, source_of
+from recollect.agents.capture import Captured, capture, learn_at_once
 from recollect.agents.models import Account, Model, ModelLimits, Reply, Turn
 from recollect.agents.prompts import guidance, prompt
 from recollect.agents.rules.cyrillic import cyrillic_language
@@ -75,6 +76,8 @@ class ReceivedMessage:
     run: str | None = None
     answered: str | None = None
     """The earlier answer, if the message was received before."""
+    learned: AppliedFindings | None = None
+    """Decisions and preferences that were stored at once, without being asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +179,24 @@ class Discussion:
             session=self.session,
             message=None if message is None else message.id,
             source="explicit",
+            worded=self._word_request if self._model is not None and not self._may_use_tools() else None,
         )
-        return ReceivedMessage(text, message, captured, run if captured is not None and captured.kept.changed else None)
+        kept = None if captured is None else captured.kept
+        if captured is None and message is not None and (self._model is None or not self._may_use_tools()):
+            source = source_of("discussion", self.session)
+            kept = learn_at_once(
+                self.memory.acting(run=run), text, source=source, message=message.id, said_at=message.valid_from
+            )
+        learned = kept if captured is None else None
+        return ReceivedMessage(
+            text, message, captured, run if kept is not None and kept.changed else None, None, learned
+        )
+
+    def _word_request(self, text: str) -> list[Finding]:
+        from recollect.agents.llm_extractor import word_request  # here, not above: it loads Pydantic
+
+        assert self._model is not None
+        return word_request(self._model, self.memory, text)
 
     def _stored(
         self, memory: Memory, text: str, speaker: str | None, own: bool, quoted: str | None, once: str | None
@@ -391,6 +410,8 @@ class Discussion:
         asks = is_question(heard.text) or any(sentence.asks for sentence in sentences(heard.text))
         found = [one for key in asked_keys(heard.text) for one in self.memory.read(kind="fact", key=key)]
         found = found or [hit.record for hit in self.memory.search(heard.text, limit=5, min_score=0.05)]
+        if heard.message is not None:  # what was just learned from this message is no answer to it
+            found = [one for one in found if heard.message.id not in one.messages]
         # the daily note also records how a fact was asked for; the fact says it better
         told = [one for one in found if not (isinstance(one, DailyEntry) and one.section == "Explicit Memories")]
         if lines := [f"- {neutral(one.text)}" for one in (told or found)[:3]]:

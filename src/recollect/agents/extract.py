@@ -30,12 +30,14 @@ from recollect.agents.gather_interactions import (
     gather,
 )
 from recollect.agents.rules import learn, learn_interests
+from recollect.document.memory_md import label_of
 from recollect.errors import InvalidInputError, ModelError, StoreError
 from recollect.memory.chat_scope import OUTSIDE
 from recollect.memory.memory import Memory
+from recollect.memory.references import ABOUT
 from recollect.memory.unprocessed import Mark
 from recollect.policy.retention import daily_expiry
-from recollect.records import ExtractionRun, Refused, new_id
+from recollect.records import ExtractionRun, Fact, Outcome, Refused, Updated, Written, new_id
 from recollect.text import fold
 from recollect.times import Clock, parse_moment
 
@@ -47,6 +49,7 @@ _OVERTAKEN = "overtaken"
 _LOOK_BACK = timedelta(days=14)
 """The period in which reactions count towards interests."""
 _LONGEST_TIER = 64
+_LONGEST_INSIGHT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Extraction:
     problem: str | None = None
     unverified: tuple[DailyLine, ...] = ()
     remark: str | None = None
+    summary: str | None = None
+    """One line of a model on what changed."""
 
 
 class Extractor(Protocol):
@@ -241,6 +246,7 @@ def _by_chat(memory: Memory, collected: Gathered, extractor: Extractor) -> Extra
         return extractor(outside, replace(collected, interactions=(), talks=()))
     problems = dict.fromkeys(one.problem for one in found if one.problem)
     remarks = dict.fromkeys(one.remark for one in found if one.remark)
+    summaries = dict.fromkeys(one.summary for one in found if one.summary)
     return Extraction(
         tuple(finding for one in found for finding in one.findings),
         tuple(line for one in found for line in one.notes),
@@ -249,6 +255,7 @@ def _by_chat(memory: Memory, collected: Gathered, extractor: Extractor) -> Extra
         "; ".join(problems) or None,
         tuple(line for one in found for line in one.unverified),
         "; ".join(remarks) or None,
+        "; ".join(summaries) or None,
     )
 
 
@@ -303,7 +310,7 @@ def _store_extraction(
             for outcome in kept.outcomes:
                 if isinstance(outcome, Refused) and outcome.reason in ("paused", "incognito"):
                     raise _PostponedError(outcome.reason)
-            for line in found.notes:
+            for line in (*found.notes, *_insight_lines(found.findings, kept.outcomes)):
                 # a title is somebody else's text, whoever read it
                 here = open_memory.acting(chat=line.chat, trusted=not looks_like_instruction(line.text))
                 _jot(here, line, run.day, now)
@@ -321,17 +328,43 @@ def _jot(memory: Memory, line: DailyLine, of_run: date, now: datetime) -> None:
     """Add a line to the note of its day, unless it is there or the notes of that day have expired."""
     day = line.day or of_run
     noted = memory.read(kind="daily", key=day.isoformat())
-    if any(
-        line.discussed == discussed_title(entry) if line.discussed else line.text == entry.content for entry in noted
-    ):
-        return  # a discussion is reported once, however long it lasted
+    text, below = line.text, line.below
+    metadata = {name: value for name, value in ((DISCUSSED, line.discussed), (ABOUT, line.about)) if value}
+    if line.discussed and any(line.discussed == discussed_title(entry) for entry in noted):
+        # a discussion is reported once, however long it lasted
+        known = {part for entry in noted for part in entry.content.splitlines()}
+        text, below = f'More on "{line.discussed}"', tuple(one for one in below if f"- {one}" not in known)
+        metadata = {}
+        if not below:
+            return
+    content = "\n- ".join((text, *below))
+    if any(content == entry.content for entry in noted):
+        return
     if daily_expiry(day, memory.config.daily_retention_days) <= now:
         return
     try:
-        about = {DISCUSSED: line.discussed} if line.discussed else None
-        memory.jot(line.text, section=line.section, day=day, source="batch_extraction", metadata=about)
+        memory.jot(content, section=line.section, day=day, source="batch_extraction", metadata=metadata or None)
     except InvalidInputError:
         pass  # a line that cannot be stored does not lose the run
+
+
+def _insight_lines(findings: Sequence[Finding], outcomes: Sequence[Outcome]) -> list[DailyLine]:
+    """Return lines on what a run added to MEMORY.md and updated in it."""
+    lines = []
+    for finding, outcome in zip(findings, outcomes, strict=True):
+        verb = "Added" if isinstance(outcome, Written) else "Updated" if isinstance(outcome, Updated) else ""
+        fact = getattr(outcome, "record", None)
+        if not verb or not isinstance(fact, Fact):
+            continue
+        noun, said = (fact.category or "fact").replace("_", " "), fact.content
+        if fact.key:
+            said = f"{fact.label or label_of(fact.key)}: {said}"
+        interest = label_of("interested_in")
+        if fact.key == "interested_in" or said.startswith(f"{interest} "):
+            noun, said = "interest", said.removeprefix(interest).lstrip(": ")
+        one_line = " ".join(said.split())[:_LONGEST_INSIGHT]
+        lines.append(DailyLine("Extracted Insights", f'{verb} {noun}: "{one_line}"', chat=finding.chat, about=fact.id))
+    return lines
 
 
 def _completed_run(
@@ -344,6 +377,8 @@ def _completed_run(
         details["problem"] = found.problem
     if found.remark:
         details["remark"] = found.remark
+    if found.summary:
+        details["summary"] = found.summary
     return replace(
         run,
         status="completed",

@@ -230,6 +230,10 @@ class DailyLine:
     """The title of the discussion that the line reports. It is stored with the line, so that it need not be parsed out
     of the sentence.
     """
+    below: tuple[str, ...] = ()
+    """Lines that stand indented below it, such as the opinions of a discussion."""
+    about: str | None = None
+    """The id of the record whose change the line reports."""
 
 
 def daily_lines(memory: Memory, collected: Gathered) -> list[DailyLine]:

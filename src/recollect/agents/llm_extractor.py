@@ -1,46 +1,47 @@
 """Extraction by a model, falling back to the rules if it fails.
 
-A model's answer is not trusted as it is. An entry must quote words that the person said in a message of their own;
-anything else is stored as untrusted in the daily note, like its own notes, and what reads like an instruction or is
-code is dropped.
+A model that can call tools is an agent: it searches, then writes or updates (`extraction_agent`). Any other gives its
+findings as structured output (`memory_update`). Neither is trusted as it is: what nothing supports of what the person
+said or did is not stored as a fact (`evidence`), and what reads like an instruction or is code is dropped.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 from recollect.agents.apply import Finding
-from recollect.agents.capture import is_injection, looks_like_instruction
+from recollect.agents.capture import looks_like_instruction
+from recollect.agents.evidence import LONGEST_QUOTE, Evidence, Support
 from recollect.agents.extract import Extraction, Extractor, by_rules
+from recollect.agents.extraction_agent import StagedChanges
 from recollect.agents.gather_interactions import DailyLine, Gathered, Utterance, describe_for_model
-from recollect.agents.models import Account, Model, ModelLimits
+from recollect.agents.memory_update import MOST_ENTRIES, Action, Category, DailyMemoryUpdate, MemoryEntry, read_update
+from recollect.agents.models import Account, Model, ModelLimits, Turn, json_in
 from recollect.agents.prompts import prompt
 from recollect.agents.rules.learned import sort_of
-from recollect.agents.rules.sentences import sentences
 from recollect.agents.rules.tables import union
 from recollect.checks import MAX_KEY, check_query
+from recollect.document import daily_md
 from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
 from recollect.memory.memory import Memory
 from recollect.policy.code import looks_like_code
 from recollect.policy.injection import without_markup
-from recollect.text import fold, folded_words, terms
+from recollect.policy.secrets import mask
+from recollect.text import folded_words, terms
+from recollect.tools.log import CallLog
 
-_CATEGORIES = ("preference", "work_context", "personal_context", "reading_history")
-_ACTIONS = ("add", "update", "remove")
 _UNSURE = 0.5
 """The confidence of entries without support in the person's own words: for the daily note only."""
-_MOST_ENTRIES = 40
 _MOST_TEXT = 60_000
 _MOST_NOTES = 20
 _LONGEST_NOTE = 300
-_LONGEST_QUOTE = 500
-_SHORTEST_QUOTE = 4
-_SEVERAL = 2
+_LONGEST_SUMMARY = 300
 _SPOKEN = ("interested_in", "likes", "dislikes", "prefers", "learning")
+_AGENT = ModelLimits(turns=24, calls=40, seconds=300)
+_REQUEST = ModelLimits(turns=2, seconds=20, attempts=2, corrections=1)
+_INSIGHTS = "Extracted Insights"
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -50,10 +51,10 @@ SCHEMA: dict[str, Any] = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "category": {"type": "string", "enum": list(_CATEGORIES)},
+                    "category": {"type": "string", "enum": list(get_args(Category))},
                     "key": {"type": "string", "description": "short identifier such as role, or opinion_on_crypto"},
                     "value": {"type": "string"},
-                    "action": {"type": "string", "enum": list(_ACTIONS)},
+                    "action": {"type": "string", "enum": list(get_args(Action))},
                     "confidence": {"type": "number"},
                     "message": {"type": "integer", "description": "number of the message it comes from, or 0"},
                     "quote": {"type": "string", "description": "the person's words that support it"},
@@ -62,15 +63,33 @@ SCHEMA: dict[str, Any] = {
                 "additionalProperties": False,
             },
         },
-        "daily_notes": {"type": "array", "items": {"type": "string"}, "description": "one line each; may be empty"},
+        "daily_notes": {"type": "string", "description": "Markdown for the daily note; may be empty"},
+        "summary": {"type": "string", "description": "one line on what changed"},
     },
-    "required": ["memory_updates", "daily_notes"],
+    "required": [],
     "additionalProperties": False,
 }
 
 
-def by_model(model: Model, *, limits: ModelLimits | None = None) -> Extractor:
-    """Return an extractor that calls a model, falling back to the rules."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a model found, and what it used for that."""
+
+    findings: tuple[Finding, ...]
+    tokens: int = 0
+    notes: tuple[DailyLine, ...] = ()
+    summary: str | None = None
+    remark: str | None = None
+    problem: str | None = None
+
+
+def by_model(
+    model: Model, *, limits: ModelLimits | None = None, tools: bool = True, log: CallLog | None = None
+) -> Extractor:
+    """Return an extractor that calls a model, falling back to the rules.
+
+    A model that supports tools works with them, unless ``tools`` is False; its calls are recorded in the ``log``.
+    """
 
     def extractor(memory: Memory, collected: Gathered) -> Extraction:
         plain = by_rules(memory, collected)
@@ -79,73 +98,158 @@ def by_model(model: Model, *, limits: ModelLimits | None = None) -> Extractor:
         happened = describe_for_model(collected)
         asked = f"# Known\n\n{without_markup(memory.show())}\n\n# What happened\n\n{happened[:_MOST_TEXT]}"
         try:
-            reply = model.extract(
-                prompt("extract"),
-                asked,
-                SCHEMA,
-                check=check_answer,
-                limits=limits,
-                account=Account(memory, "extract", memory.config),
-            )
+            found = _ask(model, memory, collected, asked, limits, tools, log)
         except ModelError as error:
             used = error.tokens_in + error.tokens_out
             return replace(plain, tokens=used, problem=f"{error.kind}: by rules instead")
-        remarks = []
+        remarks = [found.remark] if found.remark else []
         if len(happened) > _MOST_TEXT:
-            remarks.append("too long for the model: the end was read by rules only")
-        if (many := len(reply.data["memory_updates"])) > _MOST_ENTRIES:
-            remarks.append(f"the model gave {many} entries: only the first {_MOST_ENTRIES} were used")
-        own = tuple(DailyLine("Extracted Insights", text) for text in _notes(reply.data["daily_notes"]))
-        understood = {(one.key, one.origin) for one in plain.findings if one.key}
-        found = [one for one in findings_of(reply.data, collected) if (one.key, one.origin) not in understood]
+            remarks.insert(0, "too long for the model: the end was read by rules only")
+        sure = memory.config.confidence_threshold
+        understood = {one.origin for one in found.findings if one.trusted and one.confidence >= sure}
         return Extraction(
-            (*plain.findings, *found),
+            (*(one for one in plain.findings if one.origin not in understood), *found.findings),
             plain.notes,
             f"model:{model.name}",
-            reply.tokens_in + reply.tokens_out,
+            found.tokens,
+            problem=found.problem,
             remark="; ".join(remarks) or None,
-            unverified=own,
+            unverified=found.notes,
+            summary=found.summary,
         )
 
     return extractor
 
 
-def findings_of(data: dict[str, Any], collected: Gathered) -> list[Finding]:
-    """Return a model's findings; without support in the person's own words they are not trusted."""
-    sayings = collected.sayings
+def _ask(
+    model: Model,
+    memory: Memory,
+    collected: Gathered,
+    asked: str,
+    limits: ModelLimits | None,
+    tools: bool,
+    log: CallLog | None,
+) -> _Found:
+    if tools and model.calls_tools:
+        try:
+            return _ask_agent(model, memory, collected, asked, limits or _AGENT, log)
+        except ModelError as error:
+            if not error.form:
+                raise
+    reply = model.extract(
+        f"{prompt('extract')}\n\n{prompt('extract_by_answer')}",
+        asked,
+        SCHEMA,
+        check=read_update,
+        limits=limits,
+        account=Account(memory, "extract", memory.config),
+    )
+    return _read_answer(memory, collected, reply.data, reply.tokens_in + reply.tokens_out)
+
+
+def _ask_agent(
+    model: Model, memory: Memory, collected: Gathered, asked: str, limits: ModelLimits, log: CallLog | None
+) -> _Found:
+    """Let the model work with the tools. One that gives JSON instead of calling them is understood too."""
+    staged = StagedChanges(memory, collected)
+    try:
+        reply = model.converse(
+            f"{prompt('extract')}\n\n{prompt('extract_by_tools')}",
+            [Turn("user", asked)],
+            suite=staged.suite(limits.calls, log),
+            limits=limits,
+            account=Account(memory, "extract", memory.config),
+        )
+    except ModelError as error:
+        if not staged.findings:
+            raise
+        used = error.tokens_in + error.tokens_out
+        return _Found(tuple(staged.findings), used, problem=f"{error.kind}: the rest by rules")
+    used = reply.tokens_in + reply.tokens_out
+    if not reply.calls:
+        try:
+            return _read_answer(memory, collected, json_in(reply.text), used)
+        except ValueError:
+            pass  # it had nothing to say
+    remark = None if reply.stopped == "done" else f"the model was stopped at the limit of {reply.stopped}"
+    return _Found(tuple(staged.findings), used, remark=remark)
+
+
+def _read_answer(memory: Memory, collected: Gathered, data: Any, tokens: int) -> _Found:
+    update = read_update(data)
+    many = len(data.get("memory_updates") or ())
+    remark = f"the model gave {many} entries: only the first {MOST_ENTRIES} were used" if many > MOST_ENTRIES else None
+    summary = mask(_single_line(update.summary))[:_LONGEST_SUMMARY]
+    return _Found(
+        tuple(findings_of(update, Evidence.of(memory, collected), memory.config.confidence_threshold)),
+        tokens,
+        tuple(note_lines(update.daily_notes)),
+        summary if summary and not looks_like_instruction(summary) else None,
+        remark,
+    )
+
+
+def word_request(model: Model, memory: Memory, text: str) -> list[Finding]:
+    """Return what a model understands a request to remember something as; nothing if it fails."""
+    said = Utterance(text, memory.clock(), "explicit")
+    asked = f"# Known\n\n{without_markup(memory.show())}\n\n# What the person asks to remember\n\n{text}"
+    try:
+        reply = model.extract(
+            f"{prompt('extract')}\n\n{prompt('capture')}",
+            asked[:_MOST_TEXT],
+            SCHEMA,
+            check=read_update,
+            limits=_REQUEST,
+            account=Account(memory, "capture", memory.config),
+        )
+    except ModelError:
+        return []
+    evidence = Evidence(memory, [said], said.at)
+    return findings_of(read_update(reply.data), evidence, memory.config.confidence_threshold)
+
+
+def findings_of(update: DailyMemoryUpdate, evidence: Evidence, threshold: float) -> list[Finding]:
+    """Return the findings of an answer; without support they are not trusted."""
     found = []
-    for entry in data["memory_updates"][:_MOST_ENTRIES]:
-        value, quote, key = (
-            _single_line(entry["value"]),
-            _single_line(entry["quote"])[:_LONGEST_QUOTE],
-            _single_line(entry["key"]),
-        )
-        if any(map(looks_like_instruction, (f"{key}: {value}", quote))) or looks_like_code(entry["value"]):
+    for entry in update.memory_updates:
+        key, value, quote = _single_line(entry.key), _single_line(entry.value), _single_line(entry.quote or "")
+        if any(map(looks_like_instruction, (f"{key}: {value}", quote))) or looks_like_code(entry.value):
             continue
-        said = _cited_utterance(entry["message"], quote, f"{key.replace('_', ' ')} {value}", sayings)
-        supported = said is not None or (
-            entry["message"] == 0 and _is_shown_by_actions(entry["category"], value, collected)
-        )
-        confidence = float(entry["confidence"]) if supported else min(float(entry["confidence"]), _UNSURE)
+        support = _support_of(entry, key, value, quote[:LONGEST_QUOTE], evidence, threshold)
+        said = None if support is None else support.said
         name, content = _storage_key(key, value)
+        excerpt = quote[:LONGEST_QUOTE] or (support.excerpt if support is not None else None)
         found.append(
             Finding(
                 content=content,
                 key=name,
-                category=entry["category"],
-                action=entry["action"],
-                confidence=confidence,
+                category=entry.category,
+                action=entry.action,
+                confidence=entry.confidence if support is not None else min(entry.confidence, _UNSURE),
                 source="batch_extraction" if said is None else said.source,
-                excerpt=quote or None,
+                excerpt=excerpt or None,
                 messages=(said.message,) if said is not None and said.message else (),
-                durable=supported and entry["category"] != "reading_history",
-                trusted=supported,
+                durable=support is not None and entry.category != "reading_history",
+                trusted=support is not None,
                 several=_of_several("_".join(folded_words(key))),
-                corrects=entry["action"] == "update" and union("corrections", "").search(quote) is not None,
-                said_at=collected.last if said is None else said.at,
+                corrects=entry.action == "update" and union("corrections", "").search(excerpt or "") is not None,
+                said_at=evidence.last if support is None else support.at,
             )
         )
     return found
+
+
+def _support_of(
+    entry: MemoryEntry, key: str, value: str, quote: str, evidence: Evidence, threshold: float
+) -> Support | None:
+    """Return what supports an entry: what it cites or, if it cites nothing, what states or shows it."""
+    claim = f"{key.replace('_', ' ')}: {value}"
+    if entry.message is not None:
+        cited = evidence.cited(entry.message, quote, claim)
+        return cited or (evidence.shown(entry.category, value) if entry.message == 0 else None)
+    likes = entry.category in ("preference", "reading_history")
+    stated = evidence.stated(claim if entry.action == "remove" else value, may_ask=likes)
+    return stated or evidence.shown(entry.category, value, weak=entry.confidence < threshold)
 
 
 def _storage_key(key: str, value: str) -> tuple[str | None, str]:
@@ -165,76 +269,16 @@ def _of_several(name: str) -> bool:
         return False
 
 
-def _cited_utterance(number: int, quote: str, value: str, sayings: Sequence[Utterance]) -> Utterance | None:
-    """Return the text an entry quotes, if the quote is the person's own and related to the value."""
-    words_of_it = fold(quote).strip(" .,;:!…\"'")
-    if not 1 <= number <= len(sayings) or len(words_of_it) < _SHORTEST_QUOTE:
-        return None
-    said = sayings[number - 1]
-    if not said.own or words_of_it not in _in_earnest(said):
-        return None
-    return said if _numbers(value) <= _numbers(quote) and _share_word(value, quote) else None
-
-
-def _in_earnest(said: Utterance) -> str:
-    """Return what the person says in earnest: nothing that is quoted, pasted, or meant for a model."""
-    if is_injection(said.text):
-        return ""
-    return fold(" ".join(sentence.text for sentence in sentences(said.text, said.speaker)))
-
-
-def _is_shown_by_actions(category: str, value: str, collected: Gathered) -> bool:
-    """Return True if interactions show it: several of them, and only for likes and reading."""
-    if category not in ("preference", "reading_history"):
-        return False
-    shown = [f"{one.title or ''} {' '.join(one.topics)}" for one in collected.interactions if one.kind != "delivery"]
-    needed = 1 if category == "reading_history" else _SEVERAL
-    return sum(_share_word(value, text) for text in shown) >= needed
-
-
-def _share_word(value: str, text: str) -> bool:
-    return bool(set(terms(value)) & set(terms(text)))
-
-
-def _numbers(text: str) -> set[str]:
-    return set(re.findall(r"\d+", text))
-
-
-def _notes(given: Sequence[str]) -> list[str]:
-    lines = [_single_line(part).lstrip("-•*# ").strip() for line in given for part in line.splitlines()]
-    return [line[:_LONGEST_NOTE] for line in lines if line and not looks_like_instruction(line)][:_MOST_NOTES]
+def note_lines(markdown: str) -> list[DailyLine]:
+    """Return the entries of a model's notes, each in its section. Code and instructions are left out."""
+    lines = []
+    for item in daily_md.parse_entries(f"## {_INSIGHTS}\n\n{check_query('text', markdown)}"):
+        said = "\n".join(line.rstrip()[:_LONGEST_NOTE] for line in item.content.splitlines())
+        if said.strip() and not looks_like_instruction(said) and not looks_like_code(said):
+            section = item.section if item.section in daily_md.SECTIONS else _INSIGHTS
+            lines.append(DailyLine(section, said.strip()))
+    return lines[:_MOST_NOTES]
 
 
 def _single_line(text: str) -> str:
     return " ".join(check_query("text", text).split())
-
-
-def check_answer(data: Any) -> None:
-    """Raise ValueError with a sentence for the model if an answer does not fit the schema."""
-    entries, notes = data["memory_updates"], data["daily_notes"]
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError("memory_updates must be a list of objects")
-    if not isinstance(notes, list) or not all(isinstance(line, str) for line in notes):
-        raise ValueError("daily_notes must be a list of texts")
-    for number, entry in enumerate(entries[:_MOST_ENTRIES]):
-        if problem := _entry_problem(entry):
-            raise ValueError(f"memory_updates[{number}].{problem}")
-
-
-def _entry_problem(entry: dict[str, Any]) -> str:
-    """Return the problem with an entry; empty if there is none."""
-    for name in ("category", "key", "value", "action", "quote"):
-        if not isinstance(entry.get(name), str):
-            return f"{name} must be text"
-    if entry["category"] not in _CATEGORIES:
-        return f"category must be one of {', '.join(_CATEGORIES)}"
-    if entry["action"] not in _ACTIONS:
-        return f"action must be one of {', '.join(_ACTIONS)}"
-    if entry["action"] != "remove" and not _single_line(entry["value"]):
-        return "value is empty"
-    number, confidence = entry.get("message"), entry.get("confidence")
-    if isinstance(number, bool) or not isinstance(number, int):
-        return "message must be a whole number"
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
-        return "confidence must be a number from 0 to 1"
-    return ""

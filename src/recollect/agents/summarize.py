@@ -5,19 +5,26 @@ A model writes it; without one, or if it fails, it consists of the sentences tha
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from recollect.agents.models import Account, Model, ModelLimits, Turn
+from recollect.agents.models import Account, Model, ModelLimits, Turn, configured_model
 from recollect.agents.prompts import prompt
-from recollect.errors import ModelError
+from recollect.config import Config
+from recollect.errors import ModelError, RecollectError
 from recollect.memory.memory import Memory
-from recollect.policy.injection import neutral
+from recollect.policy.injection import neutral, without_markup
 from recollect.text import terms
+from recollect.tools.profile import with_prose
+from recollect.tools.tool import Tool
 
+LOGGER = logging.getLogger("recollect.models")
 _SENTENCE = re.compile(r"[^.!?。！？\n]{20,}[.!?。！？]+")
 _LONGEST = 40_000
+_TOLERANCE = 1.5
 _INTEREST, _TITLE = 2.0, 1.5
 """The weight of a word that the person cares about, or that is in the title."""
 
@@ -51,6 +58,28 @@ def summarize(
         except ModelError as error:
             problem = f"{error.kind}: used the most relevant sentences instead"
     return Summarized(_telling(memory, text, title, max_words), "rules", problem)
+
+
+def with_model(tools: Iterable[Tool], config: Config) -> list[Tool]:
+    """Return the tools, with the profile summary written as prose by the configured model."""
+
+    def narrate(memory: Memory, facts: str, max_words: int) -> str | None:
+        system = f"{prompt('profile')}\n\nAt most {max_words} words."
+        account = Account(memory, "profile", config)
+        try:
+            model = configured_model(config)
+            if model is None:
+                return None
+            with model:
+                asked = [Turn("user", without_markup(facts))]
+                text = model.converse(system, asked, limits=ModelLimits(turns=1, seconds=50), account=account).text
+        except RecollectError as error:
+            LOGGER.warning("a profile was not written as prose: %s", type(error).__name__)
+            return None
+        prose = " ".join(text.split())
+        return prose if prose and len(prose.split()) <= max_words * _TOLERANCE else None
+
+    return with_prose(tools, narrate)
 
 
 def _telling(memory: Memory, text: str, title: str, max_words: int) -> str:

@@ -47,6 +47,7 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
                 findings=(*found.findings, *sure, *(unsure if last else ())),
                 notes=tuple(dict.fromkeys((*found.notes, *more.notes))),
                 unverified=(*found.unverified, *more.unverified),
+                summary=more.summary or found.summary,
             )
             still_open = _only(still_open, {finding.origin for finding in unsure})
         told = " + ".join(dict.fromkeys(tiers))

@@ -1,13 +1,14 @@
 """A daily note: what happened on one day, appended entry by entry.
 
-Existing text stays in front of what is appended. `remove_entries` takes lines out, for erasure and retention; with
-`replace_entry` it keeps the lines of entries that have a key in step with them. An entry is one text: unlike in
-MEMORY.md it is not split into a label and a value.
+A new entry stands at the end of its section. Existing lines stay as they are and in their order. `remove_entries` takes
+lines out, for erasure and retention; with `replace_entry` it keeps the lines of entries that have a key in step with
+them. An entry is one text: unlike in MEMORY.md it is not split into a label and a value. Lines indented below it, such
+as the opinions of a discussion, belong to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import date
 from itertools import takewhile
 from typing import Final
@@ -62,7 +63,7 @@ def _locate_entries(blocks: list[Block]) -> list[tuple[int, Item]]:
 
 
 def append_entry(text: str, day: date, section: str, content: str) -> str:
-    """Return the note with one more entry; the heading is repeated only if another one came last."""
+    """Return the note with one more entry, at the end of its section."""
     return append_entries(text, day, [(section, content)])
 
 
@@ -70,10 +71,8 @@ def append_entries(text: str, day: date, entries: Iterable[tuple[str, str]]) -> 
     """Return the note with more entries, each a section and a text, as if appended one by one."""
     blocks = parse_blocks(text)
     newline = newline_of(text)
-    pieces = [text]
-    last = blocks[-1] if blocks else Block("blank", "")
+    places = _insertion_places(blocks)
     empty = all(block.kind == "blank" or block.is_mark for block in blocks)
-    names = [name for _, name in headings(blocks, _is_section)]
     for section, content in entries:
         said = one_block(content)
         if not said:
@@ -81,22 +80,69 @@ def append_entries(text: str, day: date, entries: Iterable[tuple[str, str]]) -> 
         heading = parse_blocks(f"## {' '.join(strip_controls(section).split())}{newline}")[0]
         if not heading.content:
             raise InvalidInputError("section", "must not be empty")
-        new = ""
-        if last.text and not last.is_mark and not last.text.endswith(("\n", "\r")):
-            new = newline
-        if last.kind == "open":
-            new += last.content + newline  # nothing written below unclosed code would be read
-        blank = "\r\n" if newline == "\n" and pieces[-1].endswith("\r") else newline  # not half of a \r\n
-        if empty:
-            new += f"# {day.isoformat()}{newline}{newline}{heading.text}"
-        elif names and names[-1].casefold() == heading.content.casefold():
-            new += blank if last.kind in ("other", "open") else ""
-        else:
-            new += f"{'' if last.kind == 'blank' else blank}{heading.text}"
+        name = heading.content.casefold()
+        place = next((one for one in reversed(places) if one.name == name), None)
+        new = "" if place is None else place.separator(newline)
+        if place is None:
+            title = f"# {day.isoformat()}{newline}{newline}" if empty else ""
+            new = places[-1].begin_section(newline, title, heading)
+            place = _InsertionPlace(name)
+            places.append(place)
         entry = "- " + f"{newline}  ".join(content_lines(said, "bullet")) + newline
-        pieces.append(new + entry)
-        last, names, empty = parse_blocks(entry)[-1], [heading.content], False
-    return "".join(pieces)
+        place.add(new + entry, parse_blocks(entry)[-1])
+        empty = False
+    return "".join(piece for place in places for piece in place.pieces)
+
+
+class _InsertionPlace:
+    """The end of a section, where its next entry goes. ``pieces`` are the text up to there."""
+
+    def __init__(self, name: str, blocks: Sequence[Block] = ()) -> None:
+        self.name = name
+        self.pieces = ["".join(block.text for block in blocks)]
+        self.last = blocks[-1] if blocks else Block("blank", "")
+
+    def add(self, piece: str, last: Block) -> None:
+        self.pieces.append(piece)
+        self.last = last
+
+    def separator(self, newline: str) -> str:
+        """Return what must stand between the text and an entry of the same section."""
+        return self._ending(newline) + (self._blank(newline) if self.last.kind in ("other", "open") else "")
+
+    def begin_section(self, newline: str, title: str, heading: Block) -> str:
+        """Return the heading of another section, as it must follow the text."""
+        blank = "" if title or self.last.kind == "blank" else self._blank(newline)
+        return f"{self._ending(newline)}{blank}{title}{heading.text}"
+
+    def _ending(self, newline: str) -> str:
+        last, ending = self.last, ""
+        if last.text and not last.is_mark and not last.text.endswith(("\n", "\r")):
+            ending = newline
+        if last.kind == "open":
+            ending += last.content + newline  # nothing written below unclosed code would be read
+        return ending
+
+    def _blank(self, newline: str) -> str:
+        ends_half = newline == "\n" and self.pieces[-1].endswith("\r")
+        return "\r\n" if ends_half else newline  # not half of a \r\n
+
+
+def _insertion_places(blocks: list[Block]) -> list[_InsertionPlace]:
+    """Cut the note where sections end; a section that is there several times, where the last one does."""
+    starts = [(at, name.casefold()) for at, name in headings(blocks, _is_section)]
+    last = {name: at for at, name in starts}
+    ends = [at for at, _ in starts[1:]]
+    places, done = [], 0
+    for (start, name), end in zip(starts[:-1], ends, strict=True):
+        if last[name] != start:
+            continue
+        while blocks[end - 1].kind == "blank":
+            end -= 1
+        places.append(_InsertionPlace(name, blocks[done:end]))
+        done = end
+    places.append(_InsertionPlace(starts[-1][1] if starts else "", blocks[done:]))
+    return places
 
 
 def replace_entry(text: str, old: str, new: str) -> str:

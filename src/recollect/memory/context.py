@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 
 from recollect.document.memory_md import SECTIONS, label_of
 from recollect.memory.daily_notes import day_of, records_of_day
+from recollect.memory.references import reports_change
 from recollect.memory.search import MEMORY_KINDS, QueryVector, search_records
 from recollect.memory.user_memory import UserMemory
 from recollect.policy.injection import neutral
@@ -272,7 +273,8 @@ def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: i
         episodes = Query(
             kinds=("episode",), said_from=begin, said_until=until, alive_at=alive_at, newest_first=True, limit=most
         )
-        found = records_of_day(reader, day, alive_at=alive_at, newest_first=True, limit=most) + reader.find(episodes)
+        noted = records_of_day(reader, day, alive_at=alive_at, newest_first=True, limit=most)
+        found = [one for one in (*noted, *reader.find(episodes)) if not reports_change(one)]
         found.sort(key=lambda record: (record.created_at, record.id.partition("-")[2]), reverse=True)
         entries += [
             _context_line(record, record.text, day.isoformat()) for record in found if _may_fit(record.text, room)

@@ -9,6 +9,7 @@ from recollect.memory.daily_notes import day_of
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
 from recollect.memory.mentions import Copy, Mentions, copied_records, find_mentions, records_mentioning
+from recollect.memory.references import ABOUT
 from recollect.memory.tombstones import burial_hashes
 from recollect.memory.write import Change, Write
 from recollect.memory.write_cache import forget_statements
@@ -32,6 +33,8 @@ def erase_records(
     A database copy that a repair set aside is kept, with the records overwritten in it, unless ``keeps_copies`` is
     False because the caller deletes it.
     """
+    if bury:
+        records = [*records, *_reports_on(write, records)]
     ids = [record.id for record in records]
     if any(day_of(record) for record in records):
         # a pending edit of the note would bring back what is erased below it
@@ -57,6 +60,15 @@ def erase_records(
         message=f"Erased {number}; only tombstones stay." if bury else f"Removed {number}.",
         receipt=Receipt(at=write.now, ids=tuple(ids), places=places, notices=tuple(write.notices)),
     )
+
+
+def _reports_on(write: Write, records: Sequence[Record]) -> list[Record]:
+    """Return the lines of daily notes that report changes of these records, and that are not among them."""
+    ids = {record.id for record in records}
+    if not any(record.kind == "fact" for record in records):
+        return []
+    lines = write.tx.find(Query(kinds=("daily",), statuses=()))
+    return [line for line in lines if line.metadata.get(ABOUT) in ids and line.id not in ids]
 
 
 def _tell_of_copies(write: Write, files: Files) -> None:

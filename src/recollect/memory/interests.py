@@ -20,6 +20,7 @@ from recollect import checks as check
 from recollect.errors import InvalidInputError
 from recollect.fields import MAX_ITEMS
 from recollect.memory.chat_scope import visible_chats
+from recollect.memory.references import reports_change
 from recollect.memory.search import MEMORY_KINDS
 from recollect.memory.user_memory import UserMemory
 from recollect.policy.duplicates.vocabulary import english_synonyms
@@ -288,6 +289,8 @@ def opinions_of(record: Record, now: datetime, code: str = "") -> Iterator[Opini
     """Yield what a record says the person cares about."""
     if isinstance(record, DailyEntry) and record.section == "Reading Activity":
         return  # the interactions themselves say it better
+    if reports_change(record):
+        return  # so does the record
     if isinstance(record, Episode) and record.valence == "negative":
         return  # that it went badly says nothing about the topic
     if record.kind == "fact" and record.key in _NO_TOPIC:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from recollect.memory.references import reports_change
 from recollect.records import Hit, Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
@@ -38,7 +39,8 @@ def list_records(reader: Reader, where: Filter, limit: int, now: datetime, min_s
     """Return the newest and most important records, each text once."""
     wanted = replace(_query(where), newest_first=True, limit=max(_LOOKED_AT, 2 * limit))
     # one kind at a time, because the index has each in order
-    newest = [record for kind in where.kinds for record in reader.find(replace(wanted, kinds=(kind,)))]
+    found = (record for kind in where.kinds for record in reader.find(replace(wanted, kinds=(kind,))))
+    newest = [record for record in found if not reports_change(record)]
     hits: list[Hit] = []
     said: set[str] = set()
     for record in sorted(newest, key=lambda record: (_age(record, now), record.id)):

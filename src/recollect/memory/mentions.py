@@ -20,13 +20,13 @@ from recollect.store.contract import Query, Reader
 _PAGE = 1000
 _BEGINNING = 2000
 """The characters of a text from which its language is detected."""
-_OWN_NAMES = frozenset({"chat", "merged_from", "message", "path", "person", "to"})
+_OWN_NAMES = frozenset({"about", "chat", "merged_from", "message", "path", "person", "to"})
 """Names in the metadata that are our own."""
 _ORIGINS = frozenset(
     {"explicit", "explicit_mention", "user_edit", "conversation", "discussion", "reaction", "batch_extraction"}
     | {"import", "tool", "link"}
 )
-_PLACES = frozenset({"chat", "conversation", "discussion", "session", "telegram", "terminal", "thread"})
+_PLACES = frozenset({"about", "chat", "conversation", "discussion", "session", "telegram", "terminal", "thread"})
 """Words that begin the name of a session and only say where it was held."""
 
 

@@ -11,8 +11,15 @@ from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
 from recollect.records import RECORD_TYPES, Message, Record
 from recollect.store.contract import Query, Reader
 
+ABOUT = "about"
+"""The metadata of a daily entry that reports a change of another record: the id of that record."""
 _COMPARED = 2000
 """The number of latest facts searched for suggestions."""
+
+
+def reports_change(record: Record) -> bool:
+    """Return True for a line of a daily note that only reports a change. Its record says the same, and is found."""
+    return record.kind == "daily" and ABOUT in record.metadata
 
 
 def is_id(ref: str) -> bool:

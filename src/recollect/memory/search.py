@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.memory.chat_scope import unscoped, visible_chats
 from recollect.memory.listing import find_earlier, list_records
+from recollect.memory.references import reports_change
 from recollect.memory.user_memory import UserMemory
 from recollect.records import Hit, Hits, Record
 from recollect.search.filters import Filter
@@ -207,7 +208,9 @@ def _load_hits(reader: Reader, found: list[_FoundDocument], limit: int, min_scor
         records = {record.id: record for record in reader.find(wanted)}
         for each in part:
             record = records.get(each.record_id)
-            if record is not None and (content := _content_key(record)) not in said:
+            if record is None or reports_change(record):
+                continue
+            if (content := _content_key(record)) not in said:
                 said.add(content)
                 hits.append(_make_hit(record, each))
     return hits[:limit]

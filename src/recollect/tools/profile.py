@@ -5,16 +5,23 @@ It has the dialect and the ids of the suite `facts`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from recollect.memory.chat_scope import CONSENT
 from recollect.memory.daily_notes import day_of
+from recollect.memory.memory import Memory
 from recollect.records import Fact, Record
 from recollect.tools.facts import UserId, fact_data, recall_answer, remember_answer
 from recollect.tools.formatting import created_text, mark_untrusted, memory_text
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Scope, ToolAnswer, tool
+from recollect.tools.tool import Scope, Tool, ToolAnswer, tool
 
+Narrator = Callable[[Memory, str, int], str | None]
+"""Writes what is known about a user as prose, within a number of words; None if it cannot."""
+_MOST_TOLD = 2_000
+"""The number of words of the facts that a model reads."""
 _HEADINGS = {
     "work_context": "Work",
     "preference": "Preferences",
@@ -50,6 +57,21 @@ def generate_profile_summary(
     summary, told = _summary(facts, max_words)
     content = {"status": "success", "summary": summary, "facts": len(facts), "told": told}
     return ToolAnswer(content, "found" if facts else "empty")
+
+
+def with_prose(tools: Iterable[Tool], narrate: Narrator) -> list[Tool]:
+    """Return the tools with one that writes the profile summary as prose, with a model; by rules if it returns None."""
+
+    def run(scope: Scope, user_id: Any = None, max_words: int = 200) -> ToolAnswer:
+        facts = scope.memory.read(kind="fact")
+        listed, told = _summary(facts, _MOST_TOLD)
+        prose = narrate(scope.memory, listed, max_words) if facts else None
+        if prose is None:
+            return generate_profile_summary.run(scope, user_id, max_words)
+        return ToolAnswer({"status": "success", "summary": prose, "facts": len(facts), "told": told}, "found")
+
+    prosaic = replace(generate_profile_summary, run=run, waits=True, timeout=60)
+    return [prosaic if tool.name == prosaic.name else tool for tool in tools]
 
 
 def _summary(facts: list[Record], max_words: int) -> tuple[str, int]:

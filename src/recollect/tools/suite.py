@@ -366,7 +366,7 @@ class Suite:
 
     def _times(self, asked: ActiveCall) -> tuple[float, float]:
         """Return how long a reply waits for this call, and how much longer if it cannot be stored."""
-        if self._timeouts is None:
+        if self._timeouts is None or asked.tool.waits:
             return asked.tool.timeout, 0.0
         soon = self._timeouts.reads if asked.reads else self._timeouts.writes
         soon = min(soon, asked.tool.timeout)

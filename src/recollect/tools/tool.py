@@ -66,6 +66,8 @@ class Tool:
     run: Callable[..., ToolAnswer] = field(repr=False)
     reads: Callable[[Mapping[str, Any]], bool] = field(default=lambda _: False, repr=False)
     """Returns True if a call with these arguments only reads, for a tool that can also write."""
+    waits: bool = False
+    """True if a reply waits for the whole timeout, because the tool calls a model."""
     semantic: tuple[str, str] = ("", "")
     """Words of the description, and those that take their place where an embedder is set."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)

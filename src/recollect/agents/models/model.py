@@ -103,6 +103,11 @@ class Model:
     def __repr__(self) -> str:
         return f"<Model {self.name}>"
 
+    @property
+    def calls_tools(self) -> bool:
+        """False once the server turned out not to support tools."""
+        return not self._by_text
+
     def __enter__(self) -> Model:
         return self
 
@@ -175,8 +180,8 @@ class Model:
             while True:
                 try:
                     said = talk.ask_for(schema, by_text)
-                except ModelError:
-                    if by_text or talk.turns or talk.failed is None or not talk.failed.form:
+                except ModelError as error:
+                    if by_text or talk.turns or not error.form:
                         raise
                     by_text = True  # perhaps it does not support tools; any other problem will show again
                     continue
@@ -222,7 +227,6 @@ class _ModelConversation:
     tokens_in: int = 0
     tokens_out: int = 0
     deadline: float = 0.0
-    failed: ProviderFailure | None = None
     told: bool = False
     """True if a piece of the current answer was passed on, which cannot be taken back."""
 
@@ -243,9 +247,9 @@ class _ModelConversation:
             data=data,
         )
 
-    def error(self, kind: str, problem: str) -> ModelError:
+    def error(self, kind: str, problem: str, *, form: bool = False) -> ModelError:
         said = f"the model {self.model.name} {problem}"
-        return ModelError(kind, said, tokens_in=self.tokens_in, tokens_out=self.tokens_out)
+        return ModelError(kind, said, tokens_in=self.tokens_in, tokens_out=self.tokens_out, form=form)
 
     def limit_reached(self) -> Stopped | None:
         """Return the limit that ends the loop; time first, because then nothing more can be asked."""
@@ -299,8 +303,7 @@ class _ModelConversation:
             pause = _retry_delay(attempt, outcome.after)
             if not outcome.again or self.told or attempt >= self.limits.attempts or pause >= left:
                 LOGGER.warning("the model %s %s (%s)", self.model.name, outcome.problem, outcome.kind)
-                self.failed = outcome
-                raise self.error(outcome.kind, outcome.problem)
+                raise self.error(outcome.kind, outcome.problem, form=outcome.form)
             self.retries += 1
             LOGGER.info("the model %s %s; retrying in %.1f s", self.model.name, outcome.problem, pause)
             self.model._sleep(pause)

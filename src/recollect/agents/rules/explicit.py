@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from recollect.agents.rules.learned import Explicit
+from recollect.agents.rules.qualifiers import names_day
 from recollect.agents.rules.sentences import HIDDEN, Sentence, sentences
 from recollect.agents.rules.slots import capitalize_first
 from recollect.agents.rules.statements import in_order
@@ -129,7 +130,7 @@ def clean_content(content: str) -> str:
     """Return a memory in the words of the person: without "I'm" and "my", as a line of MEMORY.md begins."""
     for code in in_order(content, None):
         tables = language_tables(code)
-        if match := tables.openers.match(content):
+        if (match := tables.openers.match(content)) and not names_day(match[0]):
             content = content[match.end() :] or content
         for start in tables.strip:
             if match := re.match(f"{start}(?!\\w)\\s*", content, re.IGNORECASE):

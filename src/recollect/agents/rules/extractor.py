@@ -11,12 +11,13 @@ from recollect.agents.rules.amendments import learn_amendments
 from recollect.agents.rules.cyrillic import cyrillic_language
 from recollect.agents.rules.explicit import ExplicitRequest, explicit_requests
 from recollect.agents.rules.learned import TOLD, Learned, passes_policy
+from recollect.agents.rules.qualifiers import as_note_of_the_day
 from recollect.agents.rules.sentences import sentences
 from recollect.agents.rules.statements import Manner, learn_from_sentence
 from recollect.agents.rules.tables import rewrites, union
 from recollect.text import fold
 
-__all__ = ["learn"]
+__all__ = ["introduces_quote", "learn"]
 
 
 _FEW_LETTERS = 8
@@ -50,7 +51,7 @@ def learn(
         done |= each.sentences
     for number, sentence in enumerate(said):
         words = _simplify(sentence.text, shouted)
-        if number not in done and _introduces(words):
+        if number not in done and introduces_quote(words):
             break
         if number in requests:
             found += _learn_requested(requests[number], Manner(lower, shouted=shouted), language)
@@ -86,7 +87,7 @@ def _lower_shouting(said: str) -> str:
     return "".join(small if len(small := character.lower()) == 1 else character for character in said)
 
 
-def _introduces(said: str) -> bool:
+def introduces_quote(said: str) -> bool:
     """Return True if a sentence announces words that may be another's: "The prompt was: I am a nurse"."""
     head, colon, rest = said.partition(": ")
     if not colon or not union("subjects", r"^\W*").match(rest):
@@ -102,8 +103,8 @@ def _learn_requested(request: ExplicitRequest, manner: Manner, code: str | None)
         words = _simplify(request.said, manner.shouted)
         known = learn_from_sentence(words, told.excerpt, manner, code=code or told.language)
         if known:
-            return [each.as_requested() for each in known]
-    return [
+            return as_note_of_the_day([each.as_requested() for each in known], request.said)
+    found = [
         Learned(
             content=told.content,
             key=None,
@@ -116,6 +117,7 @@ def _learn_requested(request: ExplicitRequest, manner: Manner, code: str | None)
             rule=f"{told.language}:explicit",
         )
     ]
+    return found if told.reminder else as_note_of_the_day(found, request.said)
 
 
 def _distinct(found: list[Learned]) -> list[Learned]:

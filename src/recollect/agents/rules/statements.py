@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from recollect.agents.rules.cyrillic import cyrillic_language
 from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
+from recollect.agents.rules.qualifiers import keep_limits
 from recollect.agents.rules.sentences import HIDDEN
 from recollect.agents.rules.slots import capitalize_first, fill, phrase, without_owner
 from recollect.agents.rules.tables import CODES, Language, Rule, language_tables, union, wordings
@@ -113,7 +114,7 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
             joined = stop[0] if stop else ""
             former = past[-1] if past[-1].key == "background" else None
             continue
-        for found in _match_rules(clause, excerpt, tables, manner):
+        for found in keep_limits(_match_rules(clause, excerpt, tables, manner), piece, tables):
             if former and clause.changed and not found.several:
                 learned.remove(former)
                 found = replace(found, action="update", previous=_value_of(former, found))

@@ -364,3 +364,12 @@ def boot() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return ""
+
+
+def remove_folder(folder: Path) -> int:
+    """Remove a folder with everything in it; return the number of its files."""
+    if not folder.is_dir():
+        return 0
+    number = sum(1 for path in folder.rglob("*") if path.is_file())
+    shutil.rmtree(folder)
+    return number

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect import checks as check
+from recollect.agents.capture import CONFIRMED
 from recollect.agents.conclude import IDLE, conclude, idle_sessions
 from recollect.agents.discuss import (
     Discussion,
@@ -241,9 +242,13 @@ class Conversation:
         elif self._model is None and heard.answered is None and self._not_told_yet():
             before.append(chat_page(ChatLine(NO_MODEL, "aside")))
         if heard.captured is not None:
+            if answer.reply is not None and heard.captured.kept.changed and not _is_confirmed(answer.text):
+                lines.append(ChatLine(heard.captured.reply, "good"))
             lines += _change_lines(memory, heard.captured.kept.outcomes)
-            if heard.run is not None:
-                choices.append(Choice("Undo", f"undo {heard.run}"))
+        elif heard.learned is not None:
+            lines += _change_lines(memory, heard.learned.outcomes)
+        if heard.run is not None:
+            choices.append(Choice("Undo", f"undo {heard.run}"))
         for entry in self._kept_by_model(memory, answer):
             lines.append(entry[0])
             choices.append(entry[1])
@@ -306,15 +311,17 @@ class Conversation:
 
     def _memory_command(self, text: str, name: str | None) -> list[ChatPage]:
         memory, words = self.memory, text.split()[1:]
-        if name is not None and memory.exists and not self._is_new_command(memory, words, name):
+        if memory.exists and not self._is_new_command(memory, words, name):
             return [chat_page(ChatLine("That is already done.", "aside"))]
         answer = self._commands.run(text, call=None if name is None else f"command:{name}")
         return [answer, *([] if words[:1] == ["link"] else self._anything_waiting())]
 
-    def _is_new_command(self, memory: Memory, words: list[str], name: str) -> bool:
-        """Return True if the command has not run before. Only a bare "undo" would do harm when repeated."""
+    def _is_new_command(self, memory: Memory, words: list[str], name: str | None) -> bool:
+        """Report the command; return False if it has run before. Only a bare "undo" would do harm when repeated."""
         verb = words[0].lower() if words and words[0].isalpha() and len(words[0]) < _LONGEST_VERB else ""
-        reported = memory.report("command", id=f"command:{name}", value=f"/memory {verb}".strip())
+        reported = memory.report(
+            "command", id=None if name is None else f"command:{name}", value=f"/memory {verb}".strip()
+        )
         return not isinstance(reported, Reported) or reported.fresh or [word.lower() for word in words] != ["undo"]
 
     def _discuss(self, rest: str, name: str | None) -> list[ChatPage]:
@@ -536,6 +543,11 @@ def _change_lines(memory: Memory, outcomes: Iterable[Outcome]) -> list[ChatLine]
         ChatLine(f"{verb}: {fit_cells(record_text(record), _ROOM)}", "good", numbers.get(record.id))
         for verb, record in done
     ]
+
+
+def _is_confirmed(text: str) -> bool:
+    """Return True if a model's answer says itself that something is remembered."""
+    return CONFIRMED.rpartition(" ")[0] in text.replace("’", "'")
 
 
 def _clean_input(field: str, text: object) -> str:

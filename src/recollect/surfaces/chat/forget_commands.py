@@ -9,6 +9,7 @@ from dataclasses import replace
 from recollect.errors import NotFoundError, UndoError
 from recollect.memory.journal import last_change
 from recollect.memory.memory import Memory
+from recollect.memory.references import reports_change
 from recollect.records import JournalEntry, Record, new_id
 from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page, fits_choice
 from recollect.surfaces.chat.show_commands import empty_memory_page, unknown_number_page, usage_page
@@ -81,7 +82,8 @@ def chat_keep(asker: Asker, argument: str) -> ChatPage:
 
 
 def _matching(asker: Asker, topic: str) -> _Numbered:
-    found = asker.speaking_of(topic)
+    # a line of a daily note that reports a change is never recalled, and would stay in the note
+    found = [record for record in asker.speaking_of(topic) if not reports_change(record)]
     numbers = asker.numbers(found)
     return sorted(((numbers[r.id], r) for r in found if r.id in numbers), key=_order)
 
