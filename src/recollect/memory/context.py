@@ -273,8 +273,8 @@ def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: i
         episodes = Query(
             kinds=("episode",), said_from=begin, said_until=until, alive_at=alive_at, newest_first=True, limit=most
         )
-        noted = records_of_day(reader, day, alive_at=alive_at, newest_first=True, limit=most)
-        found = [one for one in (*noted, *reader.find(episodes)) if not reports_change(one)]
+        of_day = records_of_day(reader, day, alive_at=alive_at, newest_first=True, limit=most)
+        found = [one for one in (*of_day, *reader.find(episodes)) if not reports_change(one)]
         found.sort(key=lambda record: (record.created_at, record.id.partition("-")[2]), reverse=True)
         entries += [
             _context_line(record, record.text, day.isoformat()) for record in found if _may_fit(record.text, room)
