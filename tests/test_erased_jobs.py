@@ -79,3 +79,23 @@ def test_erasing_something_else_keeps_the_jobs(app: recollect.Recollect) -> None
         queue.put(Task(name="custom", user_id="u1", payload={"text": SAID}))  # the host's, after the erasure
         assert "jobs" not in memory.erase("bicycle").receipt.places
         assert queue.depth()["ready"] == 1
+
+
+@pytest.mark.parametrize("topic", [True, False])
+def test_names_and_keys_that_the_application_chose_are_erased_too(
+    app: recollect.Recollect, tmp_path: Path, topic: bool
+) -> None:
+    memory = app.user("u1")
+    memory.remember(SAID, key="shoes")
+    with app.queue() as queue:
+        queue.put(Task(name="done", user_id="u1", key=f"{SAID} 1", once=True))
+        with Worker(queue, {"done": lambda job: {SAID: 1}}) as worker:
+            assert worker.wait_idle(60)
+        queue.put(Task(name="custom", user_id="u1", payload={SAID: 1}, key="a"))
+        queue.put(Task(name="custom", user_id="u1", key=SAID))
+        queue.put(Task(name=SAID, user_id="u1", key="b"))
+        queue.put(Task(name="kept", user_id="u1", payload={"text": "Likes tea"}))
+        memory.erase_topic("zephyrquux") if topic else memory.erase("shoes")
+        assert _left(queue) == {("kept", "u1")}
+    app.close()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"zephyrquux" in path.read_bytes()]

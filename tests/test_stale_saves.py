@@ -279,6 +279,33 @@ def test_C16_a_note_that_was_begun_before_there_was_one_deletes_nothing(
     assert {record.text for record in memory.read(kind="daily")} == {"Met Ann", "Read about bees", "Talked about cakes"}
 
 
+@pytest.mark.parametrize("begun", ["# User Memory\n", "# User Memory\n\n## User Preferences\n"])
+def test_C16_a_buffer_without_facts_that_is_saved_again_deletes_nothing(memory: Memory, path: Path, begun: str) -> None:
+    path.parent.mkdir(parents=True)
+    in_place(path, begun)
+    memory.show()
+    memory.acting("agent").remember("Allergic to penicillin")
+    in_place(path, begun)
+    assert facts(memory) == ["Allergic to penicillin"] and "1 added" in str(memory.notices())
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_C16_of_two_editors_that_began_without_facts_neither_deletes_what_the_other_added(
+    memory: Memory, path: Path, emptied: bool
+) -> None:
+    path.parent.mkdir(parents=True)
+    in_place(path, "# User Memory\n\n## User Preferences\n")
+    if emptied:
+        memory.remember("Likes jam", key="food")
+        memory.forget("food")
+    memory.show()
+    text = path.read_text()
+    in_place(path, f"{text}- Allergic to penicillin\n")
+    assert facts(memory) == ["Allergic to penicillin"]
+    in_place(path, f"{text}- Likes green tea\n")
+    assert facts(memory) == ["Allergic to penicillin", "Likes green tea"]
+
+
 def test_C16_whoever_deletes_every_line_of_the_first_version_has_deleted_them(memory: Memory, path: Path) -> None:
     memory.remember("Likes tea")
     memory.remember("Plays the violin")

@@ -59,7 +59,10 @@ def repeats(job: Job, is_erased: Callable[[str], bool]) -> bool:
 
 
 def _texts_of(job: Job) -> list[str]:
-    texts = [*strings_in(job.payload, names=False, skip=_STRUCTURE), *strings_in(job.result, names=False)]
+    is_ours = job.name in JOB_NAMES or job.name == "tool" or job.name.startswith("telegram")
+    texts = [*strings_in(job.payload, names=not is_ours, skip=_STRUCTURE if is_ours else frozenset())]
+    texts += strings_in(job.result, names=not is_ours)
+    texts += [] if is_ours else [job.name, job.key or ""]  # the application chose these names
     return [*texts, job.error] if job.error else texts
 
 

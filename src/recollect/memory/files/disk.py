@@ -202,7 +202,7 @@ class DiskFiles:
         """Return the file on disk and its possible versions, after finishing what a crash interrupted."""
         disk = self._look(name, place)
         if state is None:
-            return OnDisk(disk, (NO_FILE,))
+            return OnDisk(disk, (NO_FILE if disk is None else (0,),))
         found = OnDisk(disk, versions_of(state))
         waiting = place.committed_aside(state.fingerprint, disk)
         if waiting is not None:
