@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import recollect
+import recollect.identity.links  # loaded at the first erasure otherwise, which must not count here
 from recollect.document import matching
 from recollect.memory import user_index
 from recollect.memory.memory import Memory
@@ -98,7 +99,8 @@ def test_taking_over_a_large_file_costs_what_its_lines_cost(shape: str, cost: Co
     for size in (SMALL, LARGE):
         memory, path = opened(tmp_path / str(size), shape, size)
         spent.append(cost.of(memory.show))
-        assert path.read_text(encoding="utf-8") == text_of(shape, size)
+        text = path.read_text(encoding="utf-8")
+        assert text.replace("- Plays the theremin\n", "") == text_of(shape, size) and text != text_of(shape, size)
         assert len(memory.read(kind="fact")) >= size - 1
     assert_near_linear(*spent)
 
