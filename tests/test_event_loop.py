@@ -109,9 +109,9 @@ class _GatedUser:
 HARMLESS = re.compile(
     r"memory/(async_memory|thread_pool)\.py:"
     r"|memory/read_verbs\.py:user_id$|memory/user_memory\.py:(check_no_batch|has_batch_here)$"
-    r"|tools/(suite|parameters|tool|workers|formatting|results|deferred)\.py:|tools/wire/|tools/log\.py:(add|__init__)$"
+    r"|tools/(suite|active_call|parameters|tool|workers|formatting|results|deferred)\.py:|tools/wire/|tools/log\.py:(add|__init__)$"
     r"|surfaces/mcp/(server|subscriptions|http)\.py:|surfaces/mcp/resources\.py:(?!listed|read|context)"
-    r"|(records|times|errors|userid)\.py:"
+    r"|(records|ids|times|errors|userid)\.py:"
 )
 """Functions of ours that may be called there: they hand over, or are done with a few names and numbers."""
 HANDING = re.compile(
