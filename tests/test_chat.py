@@ -423,7 +423,7 @@ def test_U1_programs_get_json_lines_and_may_say_how_a_text_is_meant(tmp_path: Pa
     assert sum(event["event"] == "ready" for event in events) == len(requests) + 3
     assert "".join(event["text"] for event in events if event["event"] == "piece").count("Interesting!") == 4
     good = [line["text"] for event in events for line in event.get("lines", []) if line["style"] == "good"]
-    assert good == ["Remembered: Likes tea"]
+    assert good == ["Got it, I'll remember that.", "Remembered: Likes tea"]
     (asked,) = [event for event in events if any("Forget" in choice["label"] for choice in event.get("choices", []))]
     assert asked["choices"][0]["danger"] is True
     assert [event["style"] for event in events if event["event"] == "note"] == ["bad", "bad", "bad", "bad", "text"]

@@ -35,12 +35,12 @@ KEY = "sk-proj-" + "4f9aXb72Lq" * 3
 # beside the memory
 
 
-def test_G3_reporting_reads_and_makes_no_file(tmp_path: Path) -> None:
+def test_G3_F2_the_first_report_makes_the_file_and_is_not_in_it(tmp_path: Path) -> None:
     with recollect.open(tmp_path, clock=FrozenClock()) as app:
         memory = app.user("u1")
         memory.report("save", title="Rust")
         memory.note_run(extraction_run("run-1"))
-        assert memory.interactions() and memory.runs() and not (tmp_path / "u1" / "MEMORY.md").exists()
+        assert memory.interactions() and memory.runs() and (tmp_path / "u1" / "MEMORY.md").exists()
         memory.remember("Likes tea")
         text = (tmp_path / "u1" / "MEMORY.md").read_text()
         assert "Likes tea" in text and "Rust" not in text

@@ -119,6 +119,8 @@ _CALLS: dict[str, dict[str, Any]] = {
     "import_": {"path": "nowhere/at/all"},
     "get": {"ref": "role"},
     "search": {"query": "tea"},
+    "recall_fil": {"query": "tea"},
+    "recall_by_category": {"query": "tea", "category": "finding"},
     "numbers": {"ids": []},
     "numbered": {"number": 1},
     "rank": {"items": ["tea"]},

@@ -18,6 +18,7 @@ from recollect.agents.rules import Learned, find_explicit, learn
 from recollect.agents.rules.learned import ANYTHING
 from recollect.agents.rules.sentences import HIDDEN, plain_punctuation, sentences
 from recollect.agents.rules.tables import union
+from recollect.errors import InvalidInputError
 from recollect.memory.memory import Memory
 from recollect.memory.refusals import refusal_if_paused
 from recollect.records import Forgotten, Outcome, Refused, Updated, Written
@@ -65,6 +66,8 @@ def capture(
     words are stored as unverified. ``message`` is the id of the stored message. ``worded`` returns what a model
     understands a request as; the words of the person are kept beside it unless it says as much.
     """
+    if worded is not None and not callable(worded):
+        raise InvalidInputError("worded", "must be callable")
     own, language = without_memory(text), memory.config.language or None
     asked = None if is_injection(own) else find_explicit(own)
     if asked is None:

@@ -58,7 +58,9 @@ def count(text: str) -> int:
     Whole lines may be counted separately: together they have no more than the sum.
     """
     tokenizer = installed_tokenizer()
-    return estimate(text) if tokenizer is None else tokenizer(text)
+    if tokenizer is None:
+        return estimate(text)
+    return tokenizer(text.encode(errors="replace").decode())  # it refuses a lone surrogate
 
 
 def estimate(text: str) -> int:

@@ -125,11 +125,14 @@ def recall_facts(
     search_query: Annotated[str | None, Arg(aside=True, says="Semantic search query (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
     as_of: Annotated[
-        str | None, Arg(aside=True, says="What was true at this time, as YYYY-MM-DD or ISO 8601 (optional)")
+        str | None,
+        Arg(
+            aside=True,
+            says="What was true at this time, as YYYY-MM-DD or ISO 8601 (optional). A query may also say 'before'",
+        ),
     ] = None,
 ) -> ToolAnswer:
-    """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions. A query
-    with "before", or a time in as_of, also finds what was true then."""
+    """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions."""
     return recall_answer(scope, fact_types, search_query, limit, as_of)
 
 
