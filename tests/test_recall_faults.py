@@ -493,7 +493,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with app.user(user).batch() as batch:
                 for number in range(first, first + _MANY):
                     batch.say(sentence(number), session=f"s{number % 7}")
-            search(app.user(user), "anything")
+            search(app.user(user), "marmalade")
     assert snapshot.read_snapshot(saved(root)) is not None
     return root
 
