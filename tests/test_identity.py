@@ -1073,7 +1073,10 @@ def _kills(what: str, wheres: list[str], template: str) -> None:
     for place, where in enumerate(others):
         fresh(where)
         point = 1 + (place * (number - 2)) // max(len(others) - 1, 1)
-        assert _in_child(lambda where=where, point=point: act(where, point)) == -signal.SIGKILL, point  # type: ignore[misc]
+        ended = _in_child(lambda where=where, point=point: act(where, point))  # type: ignore[misc]
+        # the number of statements varies a little, because emptying a log that is busy is tried again: the last point
+        # may be behind the end
+        assert ended == -signal.SIGKILL or (ended == 0 and point > 0.9 * number), point
         assert _is_whole(where, what), point
         with recollect.open(where) as opened:
             opened.identities.upkeep()
