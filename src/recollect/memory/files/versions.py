@@ -13,7 +13,7 @@ the others. If several are equal, any of them may be meant, so only lines that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -109,7 +109,7 @@ def find_base(
     likely = {version for version, (hits, _) in agreements.items() if hits == best}
     if len(likely) > 1:
         older = set() if best else _cleared(reader, walk, likely & blank)
-        likely = likely - older or likely
+        likely = likely if best else _not_saved_from(likely - older or likely, agreements) | (likely & blank - older)
     if len(likely) > 1:
         likely = _most_alike(_JournalWalk(reader, now, versions, page, walk.entries), likely, lines, page)
     chosen = max(likely, key=lambda version: (agreements[version][1], walk.place[version]))
@@ -147,6 +147,13 @@ def _is_older(reader: Reader, lines: Set[Hashable], page: PageView) -> bool:
     """Return True if one of these lines is what a record used to say: then the text is older than all versions."""
     said = (entry.before for entry in reader.entries() if entry.before is not None and page.shows(entry.before))
     return any(page.line(record) in lines for record in said)
+
+
+def _not_saved_from(likely: set[Version], versions: Collection[Version]) -> set[Version]:
+    """Drop versions that somebody has saved from since: if a text shares no line with any version, its author more
+    likely continued from that save.
+    """
+    return {one for one in likely if not any(other[: len(one)] == one != other for other in versions)} or likely
 
 
 def _most_alike(walk: _JournalWalk, likely: Set[Version], lines: Set[Hashable], page: PageView) -> set[Version]:
