@@ -114,8 +114,11 @@ def check_optional_line(field: str, value: object, limit: int = MAX_SHORT) -> st
 
 def check_chat(field: str, value: object) -> str:
     """Check the id of a chat, which may be an integer."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return check_line(field, str(value) if is_number else value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) >= 2**63:
+            raise InvalidInputError(field, "must be text, or a number of at most 18 digits")
+        value = str(value)
+    return check_line(field, value)
 
 
 def check_choice(field: str, value: object, allowed: Sequence[str]) -> str:

@@ -25,6 +25,8 @@ _LOOKED_AT: Final = 200
 _IMPORTANCE: Final = timedelta(days=60)
 """What is of the highest importance, or pinned, counts as so much newer."""
 _FADING: Final = timedelta(days=365)
+_FUTURE: Final = 50.0
+"""What holds only from some year on scores no more for being further away."""
 _MOST_EARLIER: Final = 2_000
 """The earlier wordings that are looked at, the newest ones."""
 _ENOUGH: Final = 0.5
@@ -48,7 +50,7 @@ def list_records(reader: Reader, where: Filter, limit: int, now: datetime, min_s
             break
         if (text := fold(record.text)) not in said and _spoken_by(record, where.speakers):
             said.add(text)
-            raw = math.exp(-_age(record, now) / _FADING)
+            raw = math.exp(min(-_age(record, now) / _FADING, _FUTURE))
             hit = Hit(record=record, score=raw / (1 + raw), raw_score=raw, signals={"listed": raw}, passage=record.text)
             hits += [hit] if hit.score >= min_score else []
     return hits
