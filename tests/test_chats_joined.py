@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,9 @@ import recollect
 from recollect.memory.memory import Memory
 from recollect.testing import FrozenClock
 from tests.test_identity import TELEGRAM, TERMINAL, World
+from tests.test_identity import world as world
 
 CHATS = {"family": "Green", "work": "Blue", "group:1": "Red"}
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    where = str(tmp_path / "memory") if request.param == "sqlite" else request.getfixturevalue("postgres_tables")
-    clock = FrozenClock()
-    with recollect.open(where, clock=clock) as opened:
-        yield World(where, clock, opened)
 
 
 def _fill(memory: Memory, chat: str) -> None:

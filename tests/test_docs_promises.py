@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import recollect
 from recollect.config import Config
 from recollect.errors import UndoError
 from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.chat.conversation import Conversation
-from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
-    chat,
-    extraction,
-    identity,
-    interaction_commands,
-    interests,
-    keys,
-    mcp,
-    memory_commands,
-    read_commands,
-    remove_commands,
-    tools,
-    work,
-    write_commands,
-)
-from recollect.surfaces.cli.program import app as program
+from tests.command_line import app as app
+from tests.command_line import cli, program
+from tests.command_line import root as root
 
 ANNA = ("terminal", "anna")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "memory"
-
-
-@pytest.fixture
-def app(root: Path) -> Iterator[recollect.Recollect]:
-    with recollect.open(root) as app:
-        yield app
-
-
-def cli(root: Path, *args: str, code: int = 0, typed: str | None = None) -> Result:
-    result = CliRunner().invoke(program, [*args, "--root", str(root)], input=typed)
-    assert result.exit_code == code, f"{args}: {result.exit_code}\n{result.stdout}\n{result.stderr}"
-    return result
 
 
 def everything_below(folder: Path) -> list[Path]:

@@ -17,16 +17,9 @@ from recollect.surfaces.cli import remove_commands  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app
 from recollect.testing import FrozenClock
 from tests.test_identity import TELEGRAM, TERMINAL, WEB, World, refused, said
+from tests.test_identity import world as world
 
 DRUG = "Takes zoloftium daily"
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    where = str(tmp_path / "memory") if request.param == "sqlite" else request.getfixturevalue("postgres_tables")
-    clock = FrozenClock()
-    with recollect.open(where, clock=clock) as opened:
-        yield World(where, clock, opened)
 
 
 @pytest.fixture

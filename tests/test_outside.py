@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,28 +19,12 @@ from recollect.client import connect
 from recollect.errors import InvalidInputError
 from recollect.records import FILES_LEFT, Receipt
 from recollect.store.sqlite import SqliteStore
-from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
-    chat,
-    memory_commands,
-    read_commands,
-    remove_commands,
-    write_commands,
-)
-from recollect.surfaces.cli.program import app as program
 from recollect.work.contract import Task
 from recollect.work.deferred_calls import TOOL
+from tests.command_line import app as app
+from tests.command_line import program
+from tests.command_line import root as root
 from tests.serving import serving
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "memory"
-
-
-@pytest.fixture
-def app(root: Path) -> Iterator[recollect.Recollect]:
-    with recollect.open(root) as app:
-        yield app
 
 
 @pytest.fixture

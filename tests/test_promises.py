@@ -16,7 +16,6 @@ from typing import Any
 import httpx
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner, Result
 
 import recollect
 import recollect.client
@@ -27,35 +26,13 @@ from recollect.memory import write
 from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.chat.conversation import Conversation
 from recollect.surfaces.chat.page import ChatPage
-from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
-    chat,
-    memory_commands,
-    read_commands,
-    remove_commands,
-    write_commands,
-)
-from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock
 from recollect.verbs import VERBS
 from recollect.work import contract as work_contract
+from tests.command_line import app as app
+from tests.command_line import cli, program
+from tests.command_line import root as root
 from tests.serving import serving
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "memory"
-
-
-@pytest.fixture
-def app(root: Path) -> Iterator[recollect.Recollect]:
-    with recollect.open(root) as app:
-        yield app
-
-
-def cli(root: Path, *args: str, code: int = 0, typed: str | None = None) -> Result:
-    result = CliRunner().invoke(program, [*args, "--root", str(root)], input=typed)
-    assert result.exit_code == code, f"{args}: {result.exit_code}\n{result.stdout}\n{result.stderr}"
-    return result
 
 
 def flat(text: str) -> str:

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,10 @@ from recollect.memory.memory import Memory
 from recollect.records import Refused
 from recollect.testing import FrozenClock
 from tests.test_identity import TELEGRAM, TERMINAL, WEB, World, _die_at, _in_child, _stopped_joining, refused, said
+from tests.test_identity import world as world
 
 ILLNESS = "Suffers from zirconitis"
 BROUGHT = {ILLNESS, "Plays chess", "The release is cut on Monday"}
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    where = str(tmp_path / "memory") if request.param == "sqlite" else request.getfixturevalue("postgres_tables")
-    clock = FrozenClock()
-    with recollect.open(where, clock=clock) as opened:
-        yield World(where, clock, opened)
 
 
 def _fill(memory: Callable[[tuple[str, str | int]], Memory]) -> None:

@@ -207,7 +207,6 @@ def test_U6_another_site_can_neither_frame_the_console_nor_send_its_forms(house:
     elsewhere.forgive()
 
 
-@pytest.mark.slow
 def test_U6_the_console_asks_nobody_but_its_own_server(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
