@@ -80,7 +80,7 @@ def _about(collected: Gathered) -> str:
 
 
 class _Watched:
-    """A store that tells what else than their state is read of those whose memory is not on."""
+    """A store that tells what else than their state is read of them while their memory is not on."""
 
     def __init__(self, store: Store, tell: Any) -> None:
         self._store, self._tell = store, tell
@@ -111,7 +111,7 @@ class _WatchedReader:
         self._reader, self._tell = reader, tell
 
     def __getattr__(self, name: str) -> Any:
-        if name != "state":
+        if name != "state" and self._reader.state().mode != "on":
             self._tell(name)
         return getattr(self._reader, name)
 

@@ -398,7 +398,7 @@ def test_U3_every_option_of_the_benchmarks_is_documented_and_every_example_valid
     section = DOCS.read_text(encoding="utf-8").partition("\n### bench\n")[2]
     section = re.split(r"^##", section, flags=re.MULTILINE)[0]
     group: Any = program().commands["bench"]
-    shared = {"--user", "--root", "--files", "--json", "--help"}
+    shared = {"--user", "--user-id", "--root", "--files", "--json", "--help"}
     for name, command in group.commands.items():
         assert f"`bench {name}`" in section
         for parameter in command.params:

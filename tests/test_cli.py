@@ -1077,7 +1077,8 @@ def test_R5_verify_finds_what_does_not_agree(cli: Cli) -> None:
     assert [(a["user"], a["ok"]) for a in answers] == [("anna", True), ("me", False)]
 
 
-def test_R6_upkeep_removes_what_has_expired(cli: Cli) -> None:
+def test_R6_upkeep_removes_what_has_expired(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_MESSAGE_RETENTION_DAYS", "90")
     long_ago = datetime.now(timezone.utc) - timedelta(days=400)
     with at(long_ago, cli.root) as memory:
         memory.jot("Read a paper long ago")

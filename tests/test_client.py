@@ -44,6 +44,7 @@ NOT_OVER_HTTP = {
     "test_R7_clear_takes_the_log_and_the_consents_along_and_leaves_the_ledger": _INSIDE,
     "test_U7_the_log_of_tool_calls_is_read_by_time_tool_and_session": _INSIDE,
     "test_R6_old_tool_calls_are_removed_by_upkeep": _INSIDE,
+    "test_R6_messages_expire_unless_important": _INSIDE,
     "test_a_write_that_could_not_begin_or_was_rolled_back_changes_nothing_that_is_known": _INSIDE,
     "test_P7_paused_stores_nothing_but_recalls": _BATCH,
     "test_R7_erasing_within_a_batch": _BATCH,

@@ -1128,10 +1128,10 @@ class RecallContract:
         assert "Stays at the Ritz until Sunday" not in contents(memory.search("Ritz"))
         assert len(memory.search("Ritz", include_conversation=True)) == 3
         clock.tick(days=88)
-        kept = contents(memory.search("Ritz", include_conversation=True, status="all"))
-        assert sorted(kept) == ["The Ritz is in Paris", "The Ritz is lovely"]  # messages have no retention by default
-        memory.upkeep()
-        assert contents(memory.search("Ritz", include_conversation=True, status="all")) == ["The Ritz is in Paris"]
+        for _ in range(2):
+            kept = contents(memory.search("Ritz", include_conversation=True, status="all"))
+            assert sorted(kept) == ["The Ritz is in Paris", "The Ritz is lovely"]  # messages are kept by default
+            memory.upkeep()
 
 
 class RecallAcrossProcesses(RecallContract):

@@ -156,7 +156,12 @@ def extract(
 
 
 def learn_expiring(memory: Memory, *, extractor: Extractor = by_rules, clock: Clock | None = None) -> Extracted | None:
-    """Learn from messages and interactions that the next upkeep removes, unless that was done; None without any."""
+    """Learn from messages and interactions that the next upkeep removes, unless that was done; None without any.
+
+    Nothing is read while memory is off: it expires unlearned.
+    """
+    if memory.mode != "on":
+        return None
     due = memory.upkeep(dry_run=True)
     if not due.expired.get("message") and not due.interactions:
         return None

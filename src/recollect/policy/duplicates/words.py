@@ -145,7 +145,9 @@ def compared_words(token: str, code: str) -> tuple[ComparedWord, ...]:
 
 
 def _split_word(word: str, raw: str, code: str) -> tuple[ComparedWord, ...]:
-    """Return a folded word; two only for an amount with its unit, a whole date, and dislike."""
+    """Return a folded word; two only for an amount with its unit, a whole date, and dislike; none for no word."""
+    if not word:
+        return ()
     rules = grammar(code)
     kind = rules.kinds.get(word)
     if kind is not None:
