@@ -6,7 +6,11 @@ expected to fail: one that passes is an error, so that this list and `docs/seeds
 
 from __future__ import annotations
 
-NOT_DONE: dict[str, str] = {}
+NOT_DONE: dict[str, str] = {
+    "test_d.py::test_scores_up_to_1_stay_as_they_are": (
+        "on purpose: a raw score of 0.99 would rank above one of 1.01 (decision 59)"
+    ),
+}
 
 
 def reason_for(check: str) -> str | None:
