@@ -134,11 +134,12 @@ class Turns:
     def turn(self) -> Iterator[Stopwatch]:
         """Wait for a turn, and pass it on at the end. Yields how long it takes."""
         with self._changed:
-            while True:
-                left = [left for watch in self._working if (left := watch.remaining(self._seconds)) > 0]
-                if len(left) < self._most:
-                    break
-                self._changed.wait(min(left))
+            self._queued += 1
+            try:
+                while left := self._until_next():
+                    self._changed.wait(left)
+            finally:
+                self._queued -= 1
             mine = Stopwatch(self)
             self._working.append(mine)
             self._last_change = time.monotonic()
@@ -150,6 +151,16 @@ class Turns:
                 self._working.remove(mine)
                 self._last_change = time.monotonic()
                 self._changed.notify()
+
+    def _until_next(self) -> float:
+        """Return how long it takes at most until there is room for another; 0 if there is room."""
+        left = [left for watch in self._working if (left := watch.remaining(self._seconds)) > 0]
+        return min(left) if len(left) >= self._most else 0.0
+
+    @property
+    def crowded(self) -> bool:
+        """True while others wait for a turn."""
+        return self._queued > 0
 
     def starvation(self) -> float:
         """Return how long the main thread and those with turns have waited for a processor, all together."""
@@ -164,6 +175,7 @@ class Turns:
         self._changed = threading.Condition()
         self._working: list[Stopwatch] = []
         self._past = 0.0
+        self._queued = 0
         self._last_change = 0.0
         """When a turn began or ended last, by the monotonic clock."""
 

@@ -16,6 +16,8 @@ from recollect.tools.tool import Tool
 
 _PATIENCE = 3
 """How many of its timeouts a call may take on a machine where everything takes long."""
+_CROWDED = 10
+"""How many times as long a reply waits for a call that runs while others queue for their turn, as long as calls end."""
 
 
 @dataclass(slots=True)
@@ -56,11 +58,14 @@ class ActiveCall:
     def remaining(self, seconds: float) -> float:
         """Return how much longer a reply waits that waits this long for a call that runs.
 
-        While a call waits for its turn, it is not slow: the machine is busy. It waits as long as other calls end.
+        While a call waits for its turn, it is not slow: the machine is busy. It waits as long as other calls end. In a
+        crowd a call that runs is slow because all of them are, and deferring it would only add work for the disk.
         """
         waited = time.monotonic() - self.submitted
         if self.watch is not None:
             left = self.watch.remaining(seconds)
+            if left <= 0 and CALLS.crowded:
+                left = min(CALLS.remaining(seconds), self.watch.remaining(_CROWDED * seconds))
         elif (left := seconds - waited) <= 0 and not WORKERS.has_full_lane(self.user):
             left = CALLS.remaining(seconds)
         return min(left, _PATIENCE * self.tool.timeout - waited)
