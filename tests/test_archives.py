@@ -210,7 +210,8 @@ for number in range(8):
     except InvalidInputError as error:
         kept.append(error)  # as whoever answers it may do
 assert len(kept) == 8, kept
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+# not ru_maxrss, which includes the process that started this one
+print(int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) >> 10)
 """
 
 

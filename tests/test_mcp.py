@@ -275,7 +275,7 @@ def test_U4_over_stdio_every_suite_is_offered_as_declared_and_can_be_called(tmp_
                 shown = listed[name]
                 assert (shown.title, shown.description) == (tool.title, tool.description)
                 assert shown.input_schema == declared.schema(name)
-                assert "user_id" not in json.dumps(shown.input_schema)
+                assert '"user_id"' not in json.dumps(shown.input_schema)
                 assert shown.output_schema is None
                 hints = shown.annotations
                 assert hints is not None

@@ -171,7 +171,7 @@ def obey(tell: Tell, root: str, fifo: str, url: str | None, clock_days: float = 
     memory = app.user("u1")
 
     def save() -> None:
-        search(memory, "anything")
+        search(memory, "marmalade")
         memory._user_memory.index.save()
 
     def limit_files(size: int) -> None:
@@ -345,7 +345,7 @@ def test_S3_nothing_of_a_batch_that_was_given_up_stays_in_the_index(
     with open_memory(folder, url, clock=FrozenClock()) as app:
         memory = app.user("u1")
         if loaded:
-            search(memory, "anything")
+            search(memory, "marmalade")
         said = written(memory.say(sentence(0), session="s"))
         with suppress(ChangedMindError), memory.batch() as batch:
             for number in range(40):  # more than a search looks at
