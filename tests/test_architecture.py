@@ -192,6 +192,13 @@ def test_every_requirement_is_proven_and_every_proof_is_a_requirement() -> None:
     assert proven - named == set(), "said to be proven, but no everyday test is named after it"
 
 
+def test_the_page_of_the_seeds_says_what_their_scripts_check() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/seeds_page.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_every_setting_is_documented() -> None:
     text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     for variable, default, description in Config.table():

@@ -60,7 +60,7 @@ def facts(memory: Memory) -> list[str]:
     return sorted(fact.text for fact in memory.read(kind="fact"))
 
 
-def test_G3_what_the_agent_writes_its_next_search_finds_and_one_run_stores(memory: Memory, clock: FrozenClock) -> None:
+def test_C4_what_the_agent_writes_its_next_search_finds_and_one_run_stores(memory: Memory, clock: FrozenClock) -> None:
     memory.say("We rent a wooden house by the fjord.", session="s")
     script = [write("home", "Rents a wooden house"), Call("search_memory", {"query": "house"})]
     script += [Call("update_memory", {"key": "home", "value": "Rents a wooden house by the fjord"})]
@@ -135,7 +135,7 @@ def test_G3_an_entry_is_deleted_when_the_person_says_so(memory: Memory, clock: F
     assert answers[0].startswith("✓") and facts(memory) == []
 
 
-def test_G3_a_model_that_answers_in_json_instead_of_calling_is_understood(memory: Memory, clock: FrozenClock) -> None:
+def test_C4_a_model_that_answers_in_json_instead_of_calling_is_understood(memory: Memory, clock: FrozenClock) -> None:
     memory.say("We rent a wooden house.", session="s")
     entry = {"category": "personal_context", "key": "home", "value": "Rents a wooden house", "action": "add"}
     update = {"memory_updates": [entry | {"confidence": 0.9, "source": "x"}], "summary": "Learned where they live"}
@@ -144,7 +144,7 @@ def test_G3_a_model_that_answers_in_json_instead_of_calling_is_understood(memory
     assert done.run is not None and done.run.details["summary"] == "Learned where they live"
 
 
-def test_G3_the_agent_is_bounded(memory: Memory, clock: FrozenClock) -> None:
+def test_C4_the_agent_is_bounded(memory: Memory, clock: FrozenClock) -> None:
     memory.say("We rent a wooden house.", session="s")
     calls = [Call("search_memory", {"query": "house"})] * 3
     done, answers, _ = night(memory, clock, *calls, limits=ModelLimits(calls=2, turns=9))

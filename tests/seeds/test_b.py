@@ -1863,7 +1863,7 @@ def test_the_documents_values_are_the_defaults(app: Recollect) -> None:
     "arguments", [("remember", "Prefers tea"), ("search", "tea"), ("show",), ("users",)], ids=" ".join
 )
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "nonsense:model"])
-def test_commands_that_need_no_model_work_with_any_model_setting(
+def test_C5_commands_that_need_no_model_work_with_any_model_setting(
     root: Path, arguments: tuple[str, ...], model: str
 ) -> None:
     """MEMORY_EXTRACTION_MODEL="gpt-4o-mini" (issue 16: an unusable model setting must never stop commands that need no
@@ -1874,7 +1874,7 @@ def test_commands_that_need_no_model_work_with_any_model_setting(
     assert done.returncode == 0, done.stderr
 
 
-def test_gpt_4o_mini_is_openais(root: Path, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_C5_gpt_4o_mini_is_openais(root: Path, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """MEMORY_EXTRACTION_MODEL="gpt-4o-mini" # LLM model for extraction."""
     with ModelServer(lambda request: Say(json.dumps(daily_update(entry()))), key="sk-test") as server:
         for name, value in dotenv(MEMORY_MODEL_URL=server.openai_url, OPENAI_BASE_URL=server.openai_url).items():
