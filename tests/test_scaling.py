@@ -93,6 +93,7 @@ def assert_near_linear(small: int, large: int) -> None:
     assert large < MOST * small, f"four times as much cost {large / small:.1f} times as much"
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("shape", LINES)
 def test_taking_over_a_large_file_costs_what_its_lines_cost(shape: str, cost: Cost, tmp_path: Path) -> None:
     spent = []
@@ -167,6 +168,7 @@ _MANY_OF_EACH = [
 """Every day each kind of change in one shape of file, and one kind in each shape."""
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize(("what", "shape"), _MANY_OF_EACH)
 def test_many_changes_of_a_large_file_cost_what_each_of_them_costs(
     what: str, shape: str, cost: Cost, tmp_path: Path
@@ -200,6 +202,7 @@ ONE: dict[str, Callable[[Memory, Path], None]] = {
 }
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("what", ONE)
 def test_one_change_beside_a_large_file_costs_far_less_than_the_file(what: str, cost: Cost, tmp_path: Path) -> None:
     spent = []
@@ -249,6 +252,7 @@ def test_importing_many_records_costs_what_each_of_them_costs(cost: Cost, tmp_pa
     assert_near_linear(*restored)
 
 
+@pytest.mark.slow
 def test_an_import_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = _archive(tmp_path, 300)
     with recollect.open(tmp_path / "to") as app:

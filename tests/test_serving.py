@@ -272,6 +272,7 @@ def test_U5_more_connections_than_half_the_files_are_refused_until_there_are_few
     assert "concurrency limit" in caplog.text
 
 
+@pytest.mark.slow
 def test_U5_as_many_files_as_allowed_may_be_open_and_when_there_are_none_left_it_is_said(
     tmp_path: Path, process: Process
 ) -> None:
@@ -367,6 +368,7 @@ BATCH = {
 OUTCOMES = ["written", "duplicate", "written", None, "forgotten"]
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("number", [0, 1])
 def test_U5_W2_a_batch_whose_answer_was_lost_is_told_again_and_done_once(
     tmp_path: Path, number: int, process: Process

@@ -437,6 +437,7 @@ RIDE = "\u202eevil\u202c"
 EMOJI = "👩‍👩‍👧‍👦" * 372
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize(
     "text",
     [
@@ -582,6 +583,7 @@ def test_U2_long_pages_are_split_between_lines_and_nothing_is_lost() -> None:
 # when things go wrong
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("after", [False, True], ids=["before it was sent", "after it was sent"])
 @pytest.mark.parametrize("fault", ["drop", "502", "html"])
 def test_U2_an_answer_is_sent_once_however_the_connection_breaks(house: House, fault: str, after: bool) -> None:
@@ -665,6 +667,7 @@ class _OneRow(dict[int, TelegramMessage]):
         return _OneRow.highest
 
 
+@pytest.mark.slow
 def test_U2_a_message_is_found_again_where_all_chats_share_their_numbers(house: House) -> None:
     ann, *others = (house.person(f"P{number}") for number in range(20))
     for person in (ann, *others):
@@ -681,6 +684,7 @@ def test_U2_a_message_is_found_again_where_all_chats_share_their_numbers(house: 
     assert house.memory(ann).interactions(kinds=["delivery"])[0].id == f"telegram:{ann.id}:{shown.id}"
 
 
+@pytest.mark.slow
 def test_U2_flood_limits_are_honoured_and_the_order_is_kept(tmp_path: Path) -> None:
     with _house(tmp_path, FaultyTelegramServer(chat_interval=1.0)) as house:
         ann, bo = house.person("Ann"), house.person("Bo")
@@ -782,6 +786,7 @@ def test_U2_a_bot_that_cannot_reach_telegram_waits_for_it_or_for_its_end(tmp_pat
             Post(id="x", title="T", url="javascript:alert(1)")
 
 
+@pytest.mark.slow
 def test_U2_a_full_queue_delays_and_loses_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     ann = house.person()
     queue = house.bot._queue
@@ -953,6 +958,7 @@ def _program(server: FaultyTelegramServer, root: Path, *args: str) -> Iterator[s
         process.communicate()
 
 
+@pytest.mark.slow
 def test_U2_a_second_program_is_told_so_and_a_signal_ends_politely(tmp_path: Path) -> None:
     with FaultyTelegramServer() as server, _program(server, tmp_path) as first:
         server.wait_until_listening()
