@@ -401,7 +401,6 @@ def test_U1_lines_from_a_pipe_are_a_script(tmp_path: Path) -> None:
     assert facts(tmp_path) == ["Likes tea"]
 
 
-@pytest.mark.slow
 def test_U1_bytes_that_are_no_text_are_no_reason_to_stop(tmp_path: Path) -> None:
     done = run("chat", "--root", str(tmp_path), stdin=b"\xff\xfe hello\x00\nremember that I like tea")
     assert done.returncode == 0 and b"Remembered: Likes tea" in done.stdout

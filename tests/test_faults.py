@@ -731,7 +731,6 @@ def test_a_clock_that_goes_backwards_breaks_nothing(tmp_path: Path) -> None:
         check_agreement(memory, tmp_path / "u1")
 
 
-@pytest.mark.slow
 def test_processes_whose_clocks_differ_by_an_hour_break_nothing(spawner: Spawner, tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
         memory = app.user("u1")

@@ -714,7 +714,6 @@ def test_many_threads_share_a_model(app: recollect.Recollect, protocol: str) -> 
     assert said == [f"n{number}: 1" for number in range(16)] and server.problems == []
 
 
-@pytest.mark.slow
 def test_nothing_is_loaded_before_a_model_is_opened_and_a_forgotten_one_does_not_keep_the_process() -> None:
     code = (
         "import sys, recollect, recollect.agents.models as models; assert 'pydantic_ai' not in sys.modules;"

@@ -252,7 +252,6 @@ def test_importing_many_records_costs_what_each_of_them_costs(cost: Cost, tmp_pa
     assert_near_linear(*restored)
 
 
-@pytest.mark.slow
 def test_an_import_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = _archive(tmp_path, 300)
     with recollect.open(tmp_path / "to") as app:

@@ -272,7 +272,6 @@ def test_U5_more_connections_than_half_the_files_are_refused_until_there_are_few
     assert "concurrency limit" in caplog.text
 
 
-@pytest.mark.slow
 def test_U5_as_many_files_as_allowed_may_be_open_and_when_there_are_none_left_it_is_said(
     tmp_path: Path, process: Process
 ) -> None:

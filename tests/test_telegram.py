@@ -684,7 +684,6 @@ def test_U2_a_message_is_found_again_where_all_chats_share_their_numbers(house: 
     assert house.memory(ann).interactions(kinds=["delivery"])[0].id == f"telegram:{ann.id}:{shown.id}"
 
 
-@pytest.mark.slow
 def test_U2_flood_limits_are_honoured_and_the_order_is_kept(tmp_path: Path) -> None:
     with _house(tmp_path, FaultyTelegramServer(chat_interval=1.0)) as house:
         ann, bo = house.person("Ann"), house.person("Bo")
@@ -786,7 +785,6 @@ def test_U2_a_bot_that_cannot_reach_telegram_waits_for_it_or_for_its_end(tmp_pat
             Post(id="x", title="T", url="javascript:alert(1)")
 
 
-@pytest.mark.slow
 def test_U2_a_full_queue_delays_and_loses_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     ann = house.person()
     queue = house.bot._queue
@@ -958,7 +956,6 @@ def _program(server: FaultyTelegramServer, root: Path, *args: str) -> Iterator[s
         process.communicate()
 
 
-@pytest.mark.slow
 def test_U2_a_second_program_is_told_so_and_a_signal_ends_politely(tmp_path: Path) -> None:
     with FaultyTelegramServer() as server, _program(server, tmp_path) as first:
         server.wait_until_listening()

@@ -325,7 +325,6 @@ sys.stdin.readline()
     assert MARK not in text.casefold()
 
 
-@pytest.mark.slow
 def test_U7_a_port_in_use_is_told_and_nothing_is_half_set_up(tmp_path: Path, port: int) -> None:
     script = """
 from opentelemetry import metrics, trace

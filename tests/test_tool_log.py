@@ -201,7 +201,6 @@ def test_T7_an_interpreter_that_ends_without_closing_writes_what_is_waiting(tmp_
         assert app.user("u1").verify() == []
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals there")
 def test_T7_a_host_that_handles_sigterm_keeps_the_log_and_one_that_does_not_keeps_the_memory(tmp_path: Path) -> None:
     handled = (
