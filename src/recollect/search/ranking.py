@@ -30,6 +30,8 @@ _MOST_WORDS = 64
 """The number of words of a query that count: the rarest."""
 _DAY = 86_400_000_000
 _NOTHING = 1e-9
+_FEW_WORDS = 3
+"""So few words do not reveal the language of a question."""
 _POOR = 0.2
 """A session whose best match is below this share of the best of all is ignored."""
 _FAR = 0.05
@@ -199,22 +201,25 @@ def _contenders(base: Floats, most: int, beside: _ContextSignals) -> Numbers:
 
 def asked_words(index: Index, words: Sequence[str], question: Question) -> dict[str, float]:
     """Return the words of a question, and what other languages make of them, with their weights before rarity."""
-    gains: dict[str, float] = {}
-    asked = Counter(words)
-    stems = index.other_stems({word: question.otherwise[word] for word in asked if word in question.otherwise})
-    for word, times in asked.items():
-        for stem, weight in stems.get(word, {word: 1.0}).items():
-            if stem == word or stem not in asked:
-                gains[stem] = max(gains.get(stem, 0.0), times * weight)
+    gains: dict[str, float] = dict(Counter(words))
+    for word, stems in _other_stems(index, words, question).items():
+        times = gains[word]
+        gains |= {stem: times * weight for stem, weight in stems.items() if stem == word or stem not in gains}
     return gains
 
 
 def rarities(index: Index, question: Question) -> list[float]:
     """Return the rarity of each word of a question, in whichever language it is most common."""
-    stems = index.other_stems(question.otherwise)
+    stems = _other_stems(index, question.words, question)
     return index.idf(
         [max(stems[word], key=stems[word].__getitem__) if word in stems else word for word in question.words]
     )
+
+
+def _other_stems(index: Index, words: Sequence[str], question: Question) -> dict[str, dict[str, float]]:
+    """Return the stems of words in other languages: of unknown words, and of all if there are too few to tell which."""
+    among = words if len(words) <= _FEW_WORDS else index.unknown(words)
+    return index.other_stems({word: question.otherwise[word] for word in among if word in question.otherwise})
 
 
 def _lexical(index: Index, question: Question) -> Floats:
