@@ -30,3 +30,16 @@ def test_S6_a_word_is_found_in_every_note_that_has_it(word: str) -> None:
             memory.note(note)
         assert {hit.record.text for hit in memory.search(word, limit=10)} == set(NOTES[word])
         assert all(note in memory.context(word) for note in NOTES[word])
+
+
+@pytest.mark.parametrize(("before", "now"), [("Київ", "Львів"), ("Киев", "Львов"), ("Kyiv", "Lviv")])
+def test_C12_where_somebody_lived_before_is_answered_in_three_languages(before: str, now: str) -> None:
+    with recollect.open(MemoryStore()) as app:
+        tools = app.tools(7, "facts", wait=True)
+        place = {"user_id": 7, "fact_type": "personal", "fact_key": "location", "confidence": 0.9}
+        tools.call("remember_fact", {**place, "fact_value": before})
+        tools.call("update_fact", {**place, "new_value": now, "change_reason": "update"})
+        for question in ("where did they live before?", "де він жив раніше?", "где они жили раньше?"):
+            assert f'"{before}"' in tools.call("recall_facts", {"user_id": 7, "search_query": question}).text
+        for question in ("where do they live?", "де він живе?", "где она живёт?"):
+            assert f'"{now}"' in tools.call("recall_facts", {"user_id": 7, "search_query": question}).text
