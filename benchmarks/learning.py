@@ -38,7 +38,6 @@ from recollect.testing.models import Call, ModelRequest, ModelServer, Say, Turn
 __all__ = ["SETS", "Case", "Label", "Line", "form_problem", "load", "measure"]
 
 SETS = ("message", "explicit", "sequence", "pair", "hostile", "gate")
-_SESSION = "chat"
 _FIRST_DAY = "2026-02-12"
 
 
@@ -238,24 +237,30 @@ class _Host:
     def set_day(self, day: str) -> None:
         self.clock.now = max(datetime.fromisoformat(f"{day}T09:30:00").replace(tzinfo=timezone.utc), self.clock.now)
 
+    @property
+    def session(self) -> str:
+        return f"chat-{self.clock().date()}"
+
     def hear(self, messages: Sequence[tuple[str, str]]) -> None:
         """Take in messages one after the other, each a role and a text; then learn from them."""
-        self._receive(messages)
+        session = self.session
+        for before, (role, text) in pairwise([("user", ""), *messages]):
+            stored = getattr(self.memory.say(text, role=role, session=session), "record", None)
+            if role == "user":
+                capture(
+                    self.memory,
+                    text,
+                    before=before[1] or None,
+                    before_role=before[0],
+                    session=session,
+                    message=stored.id if stored is not None else None,
+                )
+            self.clock.tick(seconds=20)
         self.clock.tick(hours=1)
         if learn := getattr(self.memory, "learn", None):
-            learn([{"role": role, "content": text} for role, text in messages], session=_SESSION)
+            learn(session=session)
         else:
             extract(self.memory, self.clock().date(), clock=self.clock)
-
-    def _receive(self, messages: Sequence[tuple[str, str]]) -> None:
-        """Store messages, unless ``learn`` will, and capture what the person asks to remember."""
-        stores = not hasattr(self.memory, "learn")
-        for before, (role, text) in pairwise([("user", ""), *messages]):
-            if stores:
-                self.memory.say(text, role=role, session=_SESSION)
-            if role == "user":
-                capture(self.memory, text, before=before[1] or None, before_role=before[0], session=_SESSION)
-            self.clock.tick(seconds=20)
 
     def hear_with_model(self, messages: Iterable[str], entry: Mapping[str, Any]) -> None:
         """Take in messages, and learn from them with a model that answers with one entry."""
@@ -270,7 +275,7 @@ class _Host:
             return Call("answer", answer) if request.tools else Say(json.dumps(answer))
 
         for text in messages:
-            self.memory.say(text, session=_SESSION)
+            self.memory.say(text, session=self.session)
             self.clock.tick(seconds=20)
         self.clock.tick(hours=1)
         with ModelServer(script) as server, open_model(f"{server.openai_url}#scripted") as model:
