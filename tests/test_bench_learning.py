@@ -54,7 +54,9 @@ def test_a_label_matches_by_terms(groups: list[list[str]], none: list[str], line
         ("role: Baker", "en", None),
         ('Says "my precious" a lot', "en", None),
         ("'ve moved to Rome", "en", "begins in the middle"),
+        ("pizza: Actually none", "en", "begins in the middle"),
         ("Loves cloudy days and", "en", "ends in the middle"),
+        ("Loves tomatoes dude", "en", "ends in the middle"),
         ("Bakes bread (on Sundays", "en", "a bracket is open"),
         ("Takes my coffee black", "en", "first person"),
         ("Trinkt meinen Kaffee schwarz", "de", "first person"),
@@ -103,6 +105,27 @@ def test_an_end_counts_only_if_it_was_known_before() -> None:
 def test_what_must_never_be_stored_is_looked_for_in_messages_too() -> None:
     figures = measure(case(set="hostile", text="the weather is odd", never=["weather is odd"]))
     assert figures["results"][0]["wrong"] == ["stored: weather is odd"]
+
+
+def test_a_speaker_of_a_conversation_in_another_file_is_learned_from(tmp_path: Path) -> None:
+    said = [("Ann", "My name is Ann."), ("Ben", "My name is Ben."), ("Ann", "I live in Oslo.")]
+    items = [
+        {"id": str(number), "text": text, "speaker": speaker, "date": "2024-03-01", "session": "s1"}
+        for number, (speaker, text) in enumerate(said)
+    ]
+    questions = [{"id": "q", "text": "Who?", "category": "", "evidence": ["0"], "date": ""}]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"id": "c1", "items": items, "questions": questions}) + "\n")
+    row = {"set": "talk", "data": "talks.jsonl", "conversation": "c1", "speaker": "Ann"}
+    labels = {"facts": [{"all": [["ann"]]}, {"all": [["oslo"]]}], "not": [{"all": [["ben"]]}]}
+    labelled = tmp_path / "labels.jsonl"
+    labelled.write_text(json.dumps(row | labels) + "\n", encoding="utf-8")
+    figures = measure(load([labelled]))
+    counts = {each["measure"]: (each["right"], each["of"]) for each in figures["table"]}
+    assert counts["facts found"] == (2, 2)
+    assert counts["lines that are not tastes"] == (2, 2)
+    assert figures["results"][0]["wrong"] == []
+    labelled.write_text(json.dumps(row | labels | {"conversation": "other"}) + "\n", encoding="utf-8")
+    assert "has no conversation other" in run(str(labelled), code=2).stderr
 
 
 def test_U3_bench_learning_prints_one_table_and_lists_misses(tmp_path: Path) -> None:
