@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def _module(name: str) -> Any:
 def _pal(folder: Path, clock: Any) -> Iterator[Any]:
     """HN Pal with the recorded news."""
     with (
-        _module("recording").RecordedNews(clock) as recorded,
+        _module("recording").RecordedNews(clock, getattr(clock, "first_day", date(2026, 2, 5))) as recorded,
         _module("pal").HNPal(folder, _module("hacker_news").HackerNews(recorded.url), clock=clock) as pal,
     ):
         yield pal
@@ -75,10 +75,10 @@ def _thursday() -> Callable[[], datetime]:
     return lambda: datetime.now(timezone.utc) + ahead
 
 
-def _play(folder: Path) -> str:
+def _play(folder: Path, first_day: date = date(2026, 2, 5)) -> str:
     """The week, in this process."""
     week = _module("week")
-    clock = week.DemoClock(folder)
+    clock = week.DemoClock(folder, first_day)
     with redirect_stdout(io.StringIO()) as told, _pal(folder, clock) as pal:
         week.Week(pal, clock).play()
     return told.getvalue()
@@ -190,6 +190,19 @@ def test_the_week_played_twice_in_one_folder_doubles_nothing(whole: tuple[Path, 
         assert app.user("mira").consents() == (), "she is known, so she is not asked again"
 
 
+def test_opening_the_demo_in_the_console_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    week = _module("week")
+    monkeypatch.setattr(week, "SCRIPT", [one for one in week.SCRIPT if one[1] == "mira" and one[0] < "2026-02-06"])
+    monkeypatch.setattr(week, "READERS", ("mira",))
+    _program("--folder", tmp_path, monkeypatch=monkeypatch)
+    with recollect.open(tmp_path) as app:  # with the clock of this machine, as `recollect serve` does
+        memory = app.user("mira")
+        days = memory.days()
+        memory.upkeep()
+        assert memory.days() == days != []
+        assert all(one.created_at <= datetime.now(timezone.utc) for one in memory.read())
+
+
 @pytest.mark.slow
 def test_T6_the_demo_shows_the_same_week_anywhere_and_leaves_nothing(whole: tuple[Path, str], tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
@@ -199,15 +212,19 @@ def test_T6_the_demo_shows_the_same_week_anywhere_and_leaves_nothing(whole: tupl
         [sys.executable, str(EXAMPLE)], cwd=tmp_path, env=_environment(**settings), capture_output=True
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == whole[1]
+    told = done.stdout.decode()
+    began_on = datetime.strptime(told.partition("\n=== ")[2].partition(" ===")[0], "%A, %d %B %Y").date()
+    assert datetime.now(timezone.utc).date() - began_on in (timedelta(days=6), timedelta(days=7))
     assert [*tmp_path.rglob("*")] == [tmp_path / "temporary"]
     assert time.monotonic() - began < 120, "two minutes, on a busy machine too"
+    assert told == _play(tmp_path / "same", began_on)
 
 
 @pytest.mark.slow
 def test_the_demo_killed_again_and_again_ends_as_if_it_had_not_been(whole: tuple[Path, str], tmp_path: Path) -> None:
     """Killed in a discussion, in the night's work, and between a command and its undoing."""
     folder = tmp_path / "killed"
+    _module("week").DemoClock(folder).move("2026-02-05T07:30Z")  # as if it had been begun then
     for moment in ("08:33 Mira", "23:00", "09:01 Amara: yes"):
         command = [sys.executable, "-u", str(EXAMPLE), "--folder", str(folder)]
         with subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, text=True, encoding="utf-8") as told:

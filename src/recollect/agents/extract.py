@@ -348,7 +348,7 @@ def _jot(memory: Memory, line: DailyLine, of_run: date, now: datetime) -> None:
     if daily_expiry(day, memory.config.daily_retention_days) <= now:
         return
     try:
-        memory.jot(content, section=line.section, day=day, source="batch_extraction", metadata=metadata or None)
+        memory.jot(content, section=line.section, day=day, source=line.source, metadata=metadata or None)
     except InvalidInputError:
         pass  # a line that cannot be stored does not lose the run
 

@@ -35,9 +35,10 @@ def section_of_day(record: Record) -> str:
     return "Extracted Insights"
 
 
-def category_of_section(section: str) -> str | None:
-    """Return the category of a free line in a section of a daily note."""
-    return "reading_history" if section == "Reading Activity" else None
+def category_of_line(section: str, content: str) -> str | None:
+    """Return the category of a free line in a section of a daily note. What was discussed is part of what was read."""
+    discussed = section == "Discussions" and not content.startswith("Opinion:")
+    return "reading_history" if discussed or section == "Reading Activity" else None
 
 
 def records_of_day(reader: Reader, day: date, **more: Any) -> list[Record]:

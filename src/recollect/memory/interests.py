@@ -298,7 +298,8 @@ def opinions_of(record: Record, now: datetime, code: str = "") -> Iterator[Opini
     strength = _KINDS.get(record.kind, 0.5) * record.confidence * (1.0 if record.trusted else 0.5)
     if record.kind in ("daily", "episode"):
         strength *= _fading(record.valid_from, now)
-    said = record.trusted and (record.kind == "fact" or record.source.partition(":")[0] in _SAID)
+    stated = record.source.partition(":")[0] in _SAID and record.category != "reading_history"
+    said = record.trusted and (record.kind == "fact" or stated)
     for thing, sign, is_title in _topics_of_record(record, code):
         words = opinion_words(thing, code, is_title=is_title)
         weight = 1.0 if sign else _CATEGORIES.get(record.category or "", _SPOKEN_OF)

@@ -11,7 +11,7 @@ from datetime import date
 from recollect.document import daily_md
 from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import Item, key_of, one_block, split_label
-from recollect.memory.daily_notes import category_of_section, day_of, follows_record, records_of_day, section_of_day
+from recollect.memory.daily_notes import category_of_line, day_of, follows_record, records_of_day, section_of_day
 from recollect.memory.files.erased_lines import erased_spans, was_erased
 from recollect.memory.files.page_changes import MergedSave, squeeze
 from recollect.memory.files.pages import alike_count, author_fields, is_headed, is_refused, write_fields
@@ -51,7 +51,7 @@ class DayPage:
             day=self._day,
             key=self._day.isoformat(),
             section=item.section,
-            category=category_of_section(item.section),
+            category=category_of_line(item.section, item.content),
             expires_at=daily_expiry(self._day, write.config.daily_retention_days),
             **write_fields(write),
         )
