@@ -25,6 +25,7 @@ import pytest
 
 import recollect
 from recollect.surfaces.chat.page import ChatPage
+from recollect.surfaces.telegram import Bot
 from recollect.testing import FrozenClock
 from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say, Turn
 from tests.fakes.telegram import FaultyTelegramServer, Phone
@@ -459,6 +460,30 @@ def test_the_program_talks_in_a_pipe_and_says_how_to_open_the_console(
     told = capsys.readouterr().out
     assert "Today's stories" in told and "Remembered: Likes tea" in told and "Goodbye." in told
     assert f"recollect serve --root {tmp_path} --user me" in told
+
+
+def test_an_extraction_model_without_a_key_does_not_stop_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the seed's settings as they are, rules extract, and the log says why."""
+    monkeypatch.setenv("MEMORY_EXTRACTION_MODEL", "gpt-4o-mini")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with _pal(tmp_path, _thursday()) as pal:
+        assert "extracting by rules: MEMORY_EXTRACTION_MODEL needs a key" in caplog.text
+        with FaultyTelegramServer() as server, Bot(pal.app, server.token, url=server.url):
+            pass  # nor the bot of `recollect telegram`
+        talk = pal.conversation(("terminal", "me"), "terminal")
+        talk.say("I'm a baker, and I live in Oslo.")
+        assert "Oslo" in str(talk.say("/learn")[0])
+
+
+def test_the_console_is_pointed_to_the_records_in_postgresql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], postgres_url: str
+) -> None:
+    monkeypatch.setenv("MEMORY_DATABASE_URL", postgres_url)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Remember that I like tea\n")))
+    _program("--interactive", "--folder", tmp_path, monkeypatch=monkeypatch)
+    assert f"browser: MEMORY_DIR={tmp_path} recollect serve --user me\n" in capsys.readouterr().out
 
 
 def test_the_program_says_in_a_line_what_is_wrong(

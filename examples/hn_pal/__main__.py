@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
@@ -69,12 +70,16 @@ def main(given: argparse.Namespace, folder: Path) -> None:
             run_bot(pal)
         else:
             talk(pal)
+        database = pal.app.config.database_url
     user = "mira" if is_demo else "me"
-    command = ["recollect", "serve", "--root", str(folder), "--user", user]
+    command = ["recollect", "serve", *([] if database else ["--root", str(folder)]), "--user", user]
+    settings = {"MEMORY_DIR": str(folder)} if database else {}  # MEMORY_DATABASE_URL is set
     if given.console:
-        subprocess.run([Path(sys.executable).with_name("recollect"), *command[1:]], check=False)
+        program = Path(sys.executable).with_name("recollect")
+        subprocess.run([program, *command[1:]], env=os.environ | settings, check=False)
     elif given.folder and not given.telegram:
-        print(f"\nTo see this memory in a browser: {shlex.join(command)}")
+        named = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+        print(f"\nTo see this memory in a browser: {' '.join([*named, shlex.join(command)])}")
 
 
 options = parser.parse_args()

@@ -14,6 +14,7 @@ from recollect.memory.memory import Memory
 from recollect.memory.unprocessed import Mark
 from recollect.policy.preferences import speaks_against
 from recollect.records import DailyEntry, Interaction, Message, Record
+from recollect.text import folded_words
 from recollect.times import parse_moment
 
 OWN = ("command", "reaction", "save")
@@ -258,6 +259,19 @@ def discussed_title(record: Record) -> str | None:
     """Return the title of the discussion that a line of a daily note reports, if it does."""
     title = record.metadata.get(DISCUSSED) if isinstance(record, DailyEntry) else None
     return title if isinstance(title, str) else None
+
+
+def same_words(text: str) -> str:
+    """Return the form in which lines below a discussion are compared: without quotes, punctuation and case."""
+    return " ".join(folded_words(text))
+
+
+def add_below(line: DailyLine, more: Iterable[str]) -> DailyLine:
+    """Return a line with more lines below it, each once."""
+    below: dict[str, str] = {}
+    for text in (*line.below, *more):
+        below.setdefault(same_words(text), text)
+    return replace(line, below=tuple(below.values()))
 
 
 def _reading_lines(

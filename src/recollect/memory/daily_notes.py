@@ -8,6 +8,8 @@ from typing import Any, Final
 from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import Query, Reader
 
+REPORTED: Final = "reported"
+"""The metadata of a record whose content stands in another line of its note, such as below a discussion."""
 _FOREVER: Final = datetime(9999, 1, 1, tzinfo=timezone.utc)
 
 
@@ -21,6 +23,11 @@ def day_of(record: Record | None) -> date | None:
 def follows_record(record: Record) -> bool:
     """Return True if the line of a record is changed and removed with it; free lines are only appended."""
     return isinstance(record, Fact) or record.entry_key is not None
+
+
+def has_own_line(record: Record) -> bool:
+    """Return False if another line of the note of its day says what a record does."""
+    return record.metadata.get(REPORTED) != record.content
 
 
 def section_of_day(record: Record) -> str:
@@ -46,6 +53,11 @@ def records_of_day(reader: Reader, day: date, **more: Any) -> list[Record]:
     query = Query(kinds=("daily", "fact"), day=day.isoformat(), **more)
     found = [record for record in reader.find(query) if day_of(record) == day]
     return sorted(found, key=_by_creation, reverse=query.newest_first)
+
+
+def lines_of_day(reader: Reader, day: date, **more: Any) -> list[Record]:
+    """Return the records that have a line of their own in the note of a day, as `records_of_day` finds them."""
+    return [record for record in records_of_day(reader, day, **more) if has_own_line(record)]
 
 
 def noted_records(reader: Reader, **more: Any) -> list[Record]:
