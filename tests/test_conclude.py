@@ -16,7 +16,7 @@ from recollect.agents.gather_interactions import Gathered
 from recollect.agents.llm_extractor import by_model
 from recollect.agents.models import open_model
 from recollect.testing import FrozenClock
-from recollect.testing.models import Call, ModelServer
+from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Turn
 
 TITLE = "PostgreSQL 18 Released"
 
@@ -319,3 +319,70 @@ def test_G5_what_says_less_than_is_known_replaces_nothing(memory: Memory, clock:
     talk(memory, clock, "I'm a backend engineer.")
     conclude(memory, "s1", clock=clock)
     assert memory.get("role").content == "Senior Backend Engineer at Stripe"
+
+
+_OPINION = {"category": "personal_context", "key": "opinion_on_pg", "value": "PG is good enough for most use cases"}
+_UPDATE = {
+    "memory_updates": [
+        _OPINION | {"action": "add", "confidence": 0.6},
+        {"category": "reading_history", "key": "pg18", "value": "Discussed PostgreSQL 18 (positive)"}
+        | {"action": "add", "confidence": 0.9},
+    ],
+    "daily_notes": f'## Discussions\n- Discussed "{TITLE}" (12 messages, 15 min)\n'
+    '  - Opinion: "PG is good enough for most use cases"\n  - Wants to fly to the moon\n',
+}
+
+
+@pytest.mark.parametrize("at_night", [False, True])
+def test_G5_a_discussion_is_one_line_with_each_opinion_once(memory: Memory, clock: FrozenClock, at_night: bool) -> None:
+    memory.report("discussion", title=TITLE, session="s1")
+    talk(memory, clock, "Hello there!", "PG is good enough for most use cases.")
+    with ModelServer([Call("answer", _UPDATE)]) as server, open_model(f"{server.openai_url}#any") as model:
+        extractor = by_model(model, tools=False)
+        if at_night:
+            extract(memory, clock().date(), extractor=extractor, clock=clock)
+        else:
+            conclude(memory, "s1", extractor=extractor, clock=clock)
+    note = memory.daily()
+    assert note.count("Discussed") == 1 and note.count("good enough") == 1
+    assert f'- Discussed "{TITLE}" (2 messages, 1 min)\n  - Opinion: "PG is good enough for most use cases"' in note
+    assert "opinion_on_pg" not in note and "pg18" not in note
+    assert f'- More on "{TITLE}"\n  - Wants to fly to the moon' in note, "they never said that: it is not verified"
+    known = memory.get("opinion_on_pg")
+    assert (known.content, known.confidence) == ("PG is good enough for most use cases", 0.6)
+    assert memory.get("pg18").category == "reading_history" and memory.verify() == []
+    memory.update("opinion_on_pg", "PG is too slow")
+    assert "PG is too slow" in memory.daily(), "the note shows what it does not say elsewhere"
+
+
+def test_G5_no_model_reads_a_message_twice(memory: Memory, clock: FrozenClock) -> None:
+    seen: list[str] = []
+
+    def answer(asked: ModelRequest) -> Turn:
+        seen.append(asked.text)
+        return Call("answer", {"summary": "Nothing."})
+
+    with ModelServer(answer) as server, open_model(f"{server.openai_url}#any") as model:
+        extractor = by_model(model, tools=False)
+        memory.report("discussion", title=TITLE, session="s1")
+        talk(memory, clock, "Our old boat needs paint.")
+        conclude(memory, "s1", extractor=extractor, clock=clock)
+        talk(memory, clock, "The mast is broken as well.")
+        extract(memory, clock().date(), extractor=extractor, clock=clock)
+        talk(memory, clock, "We sail to Bergen in June.")
+        clock.tick(days=1)
+        conclude(memory, "s1", extractor=extractor, clock=clock)
+        extract(memory, clock().date(), extractor=extractor, clock=clock)
+    happened = [text.partition("# What happened")[2] for text in seen]
+    for said in ("needs paint", "mast is broken", "Bergen"):
+        assert [said in text for text in happened].count(True) == 1
+    assert len(seen) == 3, "the second night had nothing to read"
+
+
+def test_G5_what_a_model_failed_at_is_read_at_night(memory: Memory, clock: FrozenClock) -> None:
+    script: list[Turn] = [Fail(401, "no such key"), Call("answer", {"summary": "Nothing."})]
+    with ModelServer(script) as server, open_model(f"{server.openai_url}#any") as model:
+        talk(memory, clock, "Our old boat needs paint.")
+        conclude(memory, "s1", extractor=by_model(model, tools=False), clock=clock)
+        extract(memory, clock().date(), extractor=by_model(model, tools=False), clock=clock)
+    assert len(server.requests) == 2 and "needs paint" in server.requests[1].text

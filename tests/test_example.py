@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import pytest
 
 import recollect
 from recollect.surfaces.chat.page import ChatPage
+from recollect.surfaces.telegram import Bot
 from recollect.testing import FrozenClock
 from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say, Turn
 from tests.fakes.telegram import FaultyTelegramServer, Phone
@@ -63,7 +64,7 @@ def _module(name: str) -> Any:
 def _pal(folder: Path, clock: Any) -> Iterator[Any]:
     """HN Pal with the recorded news."""
     with (
-        _module("recording").RecordedNews(clock) as recorded,
+        _module("recording").RecordedNews(clock, getattr(clock, "first_day", date(2026, 2, 5))) as recorded,
         _module("pal").HNPal(folder, _module("hacker_news").HackerNews(recorded.url), clock=clock) as pal,
     ):
         yield pal
@@ -75,10 +76,10 @@ def _thursday() -> Callable[[], datetime]:
     return lambda: datetime.now(timezone.utc) + ahead
 
 
-def _play(folder: Path) -> str:
+def _play(folder: Path, first_day: date = date(2026, 2, 5)) -> str:
     """The week, in this process."""
     week = _module("week")
-    clock = week.DemoClock(folder)
+    clock = week.DemoClock(folder, first_day)
     with redirect_stdout(io.StringIO()) as told, _pal(folder, clock) as pal:
         week.Week(pal, clock).play()
     return told.getvalue()
@@ -190,6 +191,19 @@ def test_the_week_played_twice_in_one_folder_doubles_nothing(whole: tuple[Path, 
         assert app.user("mira").consents() == (), "she is known, so she is not asked again"
 
 
+def test_opening_the_demo_in_the_console_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    week = _module("week")
+    monkeypatch.setattr(week, "SCRIPT", [one for one in week.SCRIPT if one[1] == "mira" and one[0] < "2026-02-06"])
+    monkeypatch.setattr(week, "READERS", ("mira",))
+    _program("--folder", tmp_path, monkeypatch=monkeypatch)
+    with recollect.open(tmp_path) as app:  # with the clock of this machine, as `recollect serve` does
+        memory = app.user("mira")
+        days = memory.days()
+        memory.upkeep()
+        assert memory.days() == days != []
+        assert all(one.created_at <= datetime.now(timezone.utc) for one in memory.read())
+
+
 @pytest.mark.slow
 def test_T6_the_demo_shows_the_same_week_anywhere_and_leaves_nothing(whole: tuple[Path, str], tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
@@ -199,15 +213,19 @@ def test_T6_the_demo_shows_the_same_week_anywhere_and_leaves_nothing(whole: tupl
         [sys.executable, str(EXAMPLE)], cwd=tmp_path, env=_environment(**settings), capture_output=True
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == whole[1]
+    told = done.stdout.decode()
+    began_on = datetime.strptime(told.partition("\n=== ")[2].partition(" ===")[0], "%A, %d %B %Y").date()
+    assert datetime.now(timezone.utc).date() - began_on in (timedelta(days=6), timedelta(days=7))
     assert [*tmp_path.rglob("*")] == [tmp_path / "temporary"]
     assert time.monotonic() - began < 120, "two minutes, on a busy machine too"
+    assert told == _play(tmp_path / "same", began_on)
 
 
 @pytest.mark.slow
 def test_the_demo_killed_again_and_again_ends_as_if_it_had_not_been(whole: tuple[Path, str], tmp_path: Path) -> None:
     """Killed in a discussion, in the night's work, and between a command and its undoing."""
     folder = tmp_path / "killed"
+    _module("week").DemoClock(folder).move("2026-02-05T07:30Z")  # as if it had been begun then
     for moment in ("08:33 Mira", "23:00", "09:01 Amara: yes"):
         command = [sys.executable, "-u", str(EXAMPLE), "--folder", str(folder)]
         with subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, text=True, encoding="utf-8") as told:
@@ -442,6 +460,30 @@ def test_the_program_talks_in_a_pipe_and_says_how_to_open_the_console(
     told = capsys.readouterr().out
     assert "Today's stories" in told and "Remembered: Likes tea" in told and "Goodbye." in told
     assert f"recollect serve --root {tmp_path} --user me" in told
+
+
+def test_an_extraction_model_without_a_key_does_not_stop_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the seed's settings as they are, rules extract, and the log says why."""
+    monkeypatch.setenv("MEMORY_EXTRACTION_MODEL", "gpt-4o-mini")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with _pal(tmp_path, _thursday()) as pal:
+        assert "extracting by rules: MEMORY_EXTRACTION_MODEL needs a key" in caplog.text
+        with FaultyTelegramServer() as server, Bot(pal.app, server.token, url=server.url):
+            pass  # nor the bot of `recollect telegram`
+        talk = pal.conversation(("terminal", "me"), "terminal")
+        talk.say("I'm a baker, and I live in Oslo.")
+        assert "Oslo" in str(talk.say("/learn")[0])
+
+
+def test_the_console_is_pointed_to_the_records_in_postgresql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], postgres_url: str
+) -> None:
+    monkeypatch.setenv("MEMORY_DATABASE_URL", postgres_url)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Remember that I like tea\n")))
+    _program("--interactive", "--folder", tmp_path, monkeypatch=monkeypatch)
+    assert f"browser: MEMORY_DIR={tmp_path} recollect serve --user me\n" in capsys.readouterr().out
 
 
 def test_the_program_says_in_a_line_what_is_wrong(

@@ -207,3 +207,10 @@ def test_G3_P8_a_claim_is_supported_by_what_was_said_or_not(said: str, claim: st
     memory = recollect.open(MemoryStore()).user("u1")
     evidence = Evidence(memory, [Utterance(said, NOON, "discussion:s")], NOON)
     assert (evidence.stated(claim) is not None) is supported
+
+
+def test_C4_the_calls_of_the_agent_are_logged_without_further_ado(memory: Memory, clock: FrozenClock) -> None:
+    memory.say("We rent a wooden house by the fjord.", session="s")
+    night(memory, clock, Call("search_memory", {"query": "house"}), write("home", "Rents a wooden house"))
+    assert sorted(call.tool for call in memory.calls()) == ["search_memory", "write_memory"]
+    assert {call.agent for call in memory.calls()} == {"extract"}

@@ -23,6 +23,7 @@ import pytest
 
 import recollect
 from recollect import store as store_package
+from recollect.agents.extract import extract
 from recollect.errors import (
     ConfigError,
     MissingExtraError,
@@ -40,6 +41,7 @@ from recollect.store.postgres import PostgresStore
 from recollect.store.postgres_views import account_of
 from recollect.store.rows import load_migrations, load_queries
 from recollect.testing.postgres import PostgresServer
+from recollect.times import utc_now
 from tests.contracts.store_contract import T0, StoreContract, extraction_run, fact, interaction, tool_call, write
 from tests.volume import first
 
@@ -207,6 +209,7 @@ class TestTables:
         with refused as caught, store.user("nobody they know").write():
             pass
         assert "they know" not in shown(caught.value)
+        assert "insert a user's row before" in str(caught.value) and "give the column a default" in str(caught.value)
         sql("INSERT INTO memory (user_id, type, key, content) VALUES (%s, 'preference', 'x', 'their own')", ann)
         sql("UPDATE memory SET content = 'changed'")
         assert sql("SELECT content FROM memory WHERE record_id IS NULL") == [("changed",)]
@@ -228,6 +231,27 @@ class TestTables:
         assert kept[one] == uuid.UUID(one) and kept[one.upper()].version == kept["ann"].version == 5
         assert {key: account_of(key) for key in kept} == kept and len(set(kept.values())) == 4
         assert dict(sql("SELECT content, user_id FROM memory")) == {f"Known as {key}": kept[key] for key in kept}
+
+    def test_D1_every_row_has_one_of_the_seeds_types_and_says_which_post_it_is_about(
+        self, postgres_url: str, sql: Callable[..., list[Any]]
+    ) -> None:
+        talked, liked, saved = (str(uuid.uuid4()) for _ in range(3))
+        with recollect.open(postgres_url) as app:
+            memory = app.user("u")
+            memory.remember("Likes tea")
+            memory.report("discussion", title="PostgreSQL 18", item=talked, session="d1")
+            memory.say("Good to know.", session="d1")
+            memory.report("reaction", value="👍", title="Raft", item=liked)
+            memory.report("save", title="CRDTs", item=saved)
+            extract(memory, utc_now().date())
+        found = sql("SELECT content, type, source_post_id::text FROM memory ORDER BY created_at, content")
+        assert found[0] == ("Likes tea", "personal_context", None)
+        assert {row[0].partition(" (")[0]: row[1:] for row in found[1:]} == {
+            '👍 "Raft"': ("reading_history", liked),
+            '⭐ Saved "CRDTs"': ("reading_history", saved),
+            'Discussed "PostgreSQL 18"': ("reading_history", talked),
+        }
+        assert sql("SELECT count(*) FROM memory WHERE key <> record_id") == [(0,)], "none has a key of its own"
 
     def test_C6_the_mirror_follows_every_change(self, postgres_url: str, sql: Callable[..., list[Any]]) -> None:
         def mirrored() -> list[Any]:

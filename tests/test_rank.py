@@ -183,7 +183,7 @@ def test_T6_work_goals_and_past_discussions_raise(memory: Memory) -> None:
     ranked = memory.rank(["Knitting", "Stripe launches a bank", "Kafka without ZooKeeper", "Kubernetes 1.40"])
     assert ranked[-1].item == "Knitting" and all(one.score > 0 for one in ranked[:3])
     reasons = {one.item: one.why for one in ranked}
-    assert reasons["Stripe launches a bank"] == 'it is about your work: "role: Senior engineer at Stripe"'
+    assert reasons["Stripe launches a bank"] == 'it is about your work: "Role: Senior engineer at Stripe"'
     assert reasons["Kubernetes 1.40"] == 'you discussed "Kubernetes migration"'
 
 

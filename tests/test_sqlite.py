@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import recollect
 from recollect.errors import StoreError
 from recollect.store import sqlite_connections
 from recollect.store.contract import Query, Store
@@ -135,3 +136,15 @@ def test_messages_of_a_day_are_found_by_an_index(tmp_path: Path) -> None:
         sql = f"EXPLAIN QUERY PLAN SELECT * FROM records WHERE {' AND '.join(conditions)} ORDER BY created_at, id, version"
         plan = str(tx.db.execute(sql, values_of(conditions)).fetchall())
     assert "records_by_time" in plan and "valid_from>?" in plan
+
+
+def test_a_folder_whose_records_are_elsewhere_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    page = tmp_path / "u1" / "MEMORY.md"
+    page.parent.mkdir()
+    page.write_text("# User Memory\n\n## Key Facts\n- Likes tea\n")
+    with recollect.open(tmp_path) as app:
+        assert "If their records are in PostgreSQL, set MEMORY_DATABASE_URL" in caplog.text
+        app.user("u1").remember("Likes coffee")
+    caplog.clear()
+    with recollect.open(tmp_path) as app:
+        assert "Likes tea" in app.user("u1").show() and caplog.text == ""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
 import tempfile
 from contextlib import nullcontext
+from datetime import date, timedelta
 from pathlib import Path
 
 from hacker_news import URL, HackerNews
 from pal import HNPal
-from recording import RecordedNews
+from recording import DAYS, FIRST_DAY, RecordedNews
 from week import DemoClock, Week
 
 from recollect import RecollectError
@@ -48,12 +50,18 @@ def run_bot(pal: HNPal) -> None:
     bot.run()
 
 
+def last_week() -> date:
+    """Return the first day of the latest week that is over, at 23:00 on its last day. What is older would expire."""
+    return (utc_now() - timedelta(hours=23)).date() - timedelta(days=len(DAYS) - 1)
+
+
 def main(given: argparse.Namespace, folder: Path) -> None:
     """Run what the options ask for."""
     is_demo = not (given.interactive or given.telegram)
-    clock = DemoClock(folder) if is_demo else utc_now
+    clock = DemoClock(folder, last_week()) if is_demo else utc_now
+    first_day = clock.first_day if isinstance(clock, DemoClock) else FIRST_DAY
     with (
-        nullcontext() if given.live else RecordedNews(clock) as recorded,
+        nullcontext() if given.live else RecordedNews(clock, first_day) as recorded,
         HNPal(folder, HackerNews(recorded.url if recorded else URL), clock=clock) as pal,
     ):
         if isinstance(clock, DemoClock):
@@ -62,12 +70,16 @@ def main(given: argparse.Namespace, folder: Path) -> None:
             run_bot(pal)
         else:
             talk(pal)
+        database = pal.app.config.database_url
     user = "mira" if is_demo else "me"
-    command = ["recollect", "serve", "--root", str(folder), "--user", user]
+    command = ["recollect", "serve", *([] if database else ["--root", str(folder)]), "--user", user]
+    settings = {"MEMORY_DIR": str(folder)} if database else {}  # MEMORY_DATABASE_URL is set
     if given.console:
-        subprocess.run([Path(sys.executable).with_name("recollect"), *command[1:]], check=False)
+        program = Path(sys.executable).with_name("recollect")
+        subprocess.run([program, *command[1:]], env=os.environ | settings, check=False)
     elif given.folder and not given.telegram:
-        print(f"\nTo see this memory in a browser: {shlex.join(command)}")
+        named = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+        print(f"\nTo see this memory in a browser: {' '.join([*named, shlex.join(command)])}")
 
 
 options = parser.parse_args()

@@ -62,7 +62,7 @@ class HNPal:
     def __init__(self, folder: Path, news: HackerNews, *, clock: Clock = utc_now, size: int = 4) -> None:
         self.app = recollect.open(memory_dir=folder, clock=clock)  # other settings come from the environment
         self.model = configured_model(self.app.config)
-        self.extractor = self.app.extractor()
+        self.extractor = self.app.extractor(required=False)
         self.clock = clock
         self._news = news
         self._size = size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,21 @@ from recollect.times import Clock, utc_now
 
 _RECORDING = json.loads((Path(__file__).parent / "recording.json").read_text("utf-8"))
 DAYS = sorted(_RECORDING["topstories"])
+FIRST_DAY = date.fromisoformat(DAYS[0])
 ITEMS: dict[int, dict[str, Any]] = {item["id"]: item for item in _RECORDING["items"]}
 
 
 class RecordedNews(ThreadingHTTPServer):
-    """Serves the stories of the day on 127.0.0.1, in a ``with`` block. After the week it begins again."""
+    """Serves the stories of the day on 127.0.0.1, in a ``with`` block. After the week it begins again.
+
+    ``first_day`` is the day to serve the stories of the first recorded day on.
+    """
 
     daemon_threads = True
 
-    def __init__(self, clock: Clock = utc_now) -> None:
+    def __init__(self, clock: Clock = utc_now, first_day: date = FIRST_DAY) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.clock = clock
+        self.clock, self.first_day = clock, first_day
         self.url = f"http://127.0.0.1:{self.server_port}"
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
 
@@ -38,8 +43,8 @@ class RecordedNews(ThreadingHTTPServer):
     def content(self, path: str) -> Any:
         """Return what the API answers; None if there is no such thing, as the API does."""
         if path == "/v0/topstories.json":
-            day = self.clock().date()
-            return _RECORDING["topstories"].get(str(day)) or _RECORDING["topstories"][DAYS[day.toordinal() % 7]]
+            number = (self.clock().date() - self.first_day).days
+            return _RECORDING["topstories"][DAYS[number % len(DAYS)]]
         item = re.fullmatch(r"/v0/item/(\d{1,12})\.json", path)
         return ITEMS.get(int(item[1])) if item else None
 

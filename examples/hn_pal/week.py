@@ -1,7 +1,7 @@
 """The demo: a week of six invented readers, played as it happens. ``week.txt`` is the script: who types what, when.
 
-The clock is the demo's own, so the week is always the same. If it is stopped and started again in the same folder, it
-continues where it was, and nothing happens twice.
+The clock is the demo's own, so the week is always the same, whenever it begins. If it is stopped and started again in
+the same folder, it continues where it was, and nothing happens twice.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import sys
 import time
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from textwrap import indent
 
 from pal import HNPal, PalConversation
-from recording import DAYS
+from recording import DAYS, FIRST_DAY
 
 from recollect.surfaces.chat.page import ChatPage
 
@@ -23,18 +23,20 @@ READERS = ("mira", "leo", "amara", "jonas", "sofia", "tomek")
 NOT_COUNTED = ("tomek",)
 """Readers who do not take part in trends."""
 SCRIPT = re.findall(r"^(\S+ \S+) (\w+): (.+)$", (HERE / "week.txt").read_text("utf-8"), re.MULTILINE)
-_MONDAY = 0
+_TRENDS_DAY = 4
+"""The day of the week, from 0, on which trends are shown."""
 _PACE_SECONDS = 0.3 if sys.stdout.isatty() else 0.0
 
 
 class DemoClock:
-    """The time of the demo, and how much of the script was played. Both are kept in a file."""
+    """The time of the demo, how much of the script was played, and the first day. All are kept in a file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, first_day: date = FIRST_DAY) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "demo-clock"
-        moment, _, played = (self._file.read_text() if self._file.exists() else "2026-02-05T07:30Z 0").partition(" ")
-        self.now, self.played = datetime.fromisoformat(moment), int(played)
+        begun = self._file.read_text() if self._file.exists() else f"{first_day}T07:30Z 0 {first_day}"
+        moment, played, first = begun.split()
+        self.now, self.played, self.first_day = datetime.fromisoformat(moment), int(played), date.fromisoformat(first)
 
     def __call__(self) -> datetime:
         return self.now
@@ -43,7 +45,7 @@ class DemoClock:
         """Move on to this moment, unless it is later already."""
         self.now = max(self.now, datetime.fromisoformat(moment))
         self.played = self.played if played is None else played
-        (written := self._file.with_suffix(".new")).write_text(f"{self.now.isoformat()} {self.played}")
+        (written := self._file.with_suffix(".new")).write_text(f"{self.now.isoformat()} {self.played} {self.first_day}")
         written.replace(self._file)  # a kill before this leaves the file as it was
 
 
@@ -64,7 +66,7 @@ class Week:
     def play(self) -> None:
         """Play from the present moment to the end of the week."""
         self._pal.work()  # what is scheduled counts from here on
-        for day in DAYS:
+        for recorded, day in zip(DAYS, self._days(), strict=True):
             if day < str(self._clock().date()):
                 _show(f"{day} is over.")
                 continue
@@ -72,21 +74,24 @@ class Week:
                 self._clock.move(f"{day}T07:30Z")
                 self._morning()
             for number, (moment, name, line) in enumerate(SCRIPT):
-                if moment.startswith(day) and number >= self._clock.played:
-                    self._clock.move(f"{moment.replace(' ', 'T')}Z")
+                if moment.startswith(recorded) and number >= self._clock.played:
+                    self._clock.move(f"{moment.replace(recorded + ' ', day + 'T')}Z")
                     self._type(name, line, number)
                     self._clock.move(str(self._clock()), number + 1)
             self._clock.move(f"{day}T23:00Z")
             self._pal.work()
             self._night()
-        self._known("mira", DAYS[0])
+        self._known("mira", self._days()[0])
+
+    def _days(self) -> list[str]:
+        return [str(self._clock.first_day + timedelta(days=number)) for number in range(len(DAYS))]
 
     def _morning(self) -> None:
         _show(f"\n=== {self._clock():%A, %d %B %Y} ===")
         posts = [post for talk in self._talks.values() for post in talk.today()]
         reasons = sum("\nFor you: " in post.text for post in posts)
         _show(f"{len(self._talks)} readers get {len(posts)} stories, {reasons} of them for a reason.")
-        if self._clock().weekday() == _MONDAY:
+        if str(self._clock().date()) == self._days()[_TRENDS_DAY]:
             for trend in self._pal.app.trends(k=5, days=7):
                 _show(f"A trend among those who agreed to be counted: {trend.topic} ({trend.users} readers or more)")
 

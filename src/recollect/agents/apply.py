@@ -12,6 +12,7 @@ from datetime import date, datetime, timezone
 from typing import Literal
 
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.daily_notes import REPORTED
 from recollect.memory.memory import Memory
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
 from recollect.policy.retention import daily_expiry
@@ -69,6 +70,8 @@ class Finding:
     """When it was said, if not now. What was said later wins."""
     chat: str | None = None
     """The chat it was said in: it is compared with what is known there, and stored there."""
+    reported: bool = False
+    """True if a line of the daily note says it, so that it needs none of its own there."""
 
     @property
     def origin(self) -> str:
@@ -200,6 +203,7 @@ def _remember_finding(memory: Memory, finding: Finding, content: str, *, durable
         messages=finding.messages,
         valid_from=finding.said_at,
         day=_note_day(memory, finding),
+        metadata={REPORTED: content} if finding.reported else None,
     )
 
 

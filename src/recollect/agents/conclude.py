@@ -13,11 +13,22 @@ from datetime import datetime, timedelta
 
 from recollect.agents.apply import Finding
 from recollect.agents.episodes import note_episode
-from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, read_mark, run_extraction
+from recollect.agents.extract import (
+    BATCH,
+    Extracted,
+    Extraction,
+    Extractor,
+    by_rules,
+    concluding_runs,
+    read_mark,
+    run_extraction,
+    without_read,
+)
 from recollect.agents.gather_interactions import (
     ConversationPart,
     DailyLine,
     Gathered,
+    add_below,
     discussed_title,
     gather,
     in_chat_of,
@@ -53,7 +64,7 @@ def conclude(
         return Extracted(memory.user_id, None, skipped=memory.mode)
     memory = in_chat_of(memory, session)
     now = (clock or memory.clock)()
-    runs = _concluding_runs(memory).get(session, [])
+    runs = concluding_runs(memory).get(session, [])
     collected = gather(memory, map(read_mark, runs), now + _INSTANT, session=session)
     if not collected.talks:
         return None
@@ -68,9 +79,16 @@ def conclude(
         details={"session": session, "ended": talk.messages[-1].valid_from.isoformat()},
     )
 
+    nightly = [one for one in memory.runs(kind=BATCH, limit=None) if one.status == "completed"]
+
     def with_connections(memory: Memory, collected: Gathered) -> Extraction:
-        found = extractor(memory, collected)
-        about = [*_opinions(found.findings), *_connections(memory, collected.talks[0], run)]
+        unread = without_read(memory, collected, {session: nightly})
+        found = extractor(memory, unread)
+        said = found.findings
+        if unread.talks != collected.talks:  # the night came in between: the lines are about all of it
+            plain = by_rules(memory, collected)
+            said, found = (*said, *plain.findings), replace(found, notes=plain.notes)
+        about = [*_opinions(said), *_connections(memory, collected.talks[0], run)]
         return replace(found, notes=tuple(_discussion_lines(found.notes, about)))
 
     done = run_extraction(memory, run, collected, with_connections, clock=clock)
@@ -86,7 +104,7 @@ def idle_sessions(
     if memory.mode != "on":
         return []
     now, found, offset = (clock or memory.clock)(), list[str](), 0
-    concluded = _concluding_runs(memory)
+    concluded = concluding_runs(memory)
     while page := memory.sessions(limit=_PAGE, offset=offset):
         offset += len(page)
         for session in page:
@@ -95,15 +113,6 @@ def idle_sessions(
                 found.append(session.id)
                 if len(found) == limit:
                     return found
-    return found
-
-
-def _concluding_runs(memory: Memory) -> dict[str, list[ExtractionRun]]:
-    found: dict[str, list[ExtractionRun]] = {}
-    for run in memory.runs(limit=None):
-        done = run.status == "completed" and run.kind.startswith("discussion:")
-        if done and {"session", "ended"} <= run.details.keys():
-            found.setdefault(run.details["session"], []).append(run)
     return found
 
 
@@ -131,7 +140,7 @@ def _discussion_lines(notes: Iterable[DailyLine], about: list[DailyLine]) -> lis
         last = bool(titled) and line is titled[-1]
         days = {one.day for one in titled}
         below = [one.text for one in about if one.day == line.day or (last and one.day not in days)]
-        found.append(replace(line, below=tuple(below)) if line.discussed else line)
+        found.append(add_below(line, below) if line.discussed else line)
     return found
 
 

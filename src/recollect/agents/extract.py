@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from sys import maxsize
@@ -20,6 +20,7 @@ from recollect.agents.apply import AppliedFindings, Finding, apply_findings
 from recollect.agents.capture import finding_of, is_injection, looks_like_instruction
 from recollect.agents.gather_interactions import (
     DISCUSSED,
+    ConversationPart,
     DailyLine,
     Gathered,
     Utterance,
@@ -28,6 +29,7 @@ from recollect.agents.gather_interactions import (
     end_of,
     events_of,
     gather,
+    same_words,
 )
 from recollect.agents.rules import learn, learn_interests
 from recollect.document.memory_md import label_of
@@ -38,10 +40,12 @@ from recollect.memory.references import ABOUT
 from recollect.memory.unprocessed import Mark
 from recollect.policy.retention import daily_expiry
 from recollect.records import ExtractionRun, Fact, Outcome, Refused, Updated, Written, new_id
-from recollect.text import fold
+from recollect.text import fold, folded_words, terms
 from recollect.times import Clock, parse_moment
 
 BATCH = "batch"
+RULES = "rules"
+"""The tier of extraction without a model."""
 DONE = "done already"
 NOT_YET = "not yet"
 UNKNOWN = "no memory yet"
@@ -100,7 +104,7 @@ def by_rules(memory: Memory, collected: Gathered) -> Extraction:
             findings += [finding_of(one, said.source, said.message, said.at) for one in learned]
         recent.append(said)
     findings += _interest_findings(memory, collected.until)
-    return Extraction(tuple(findings), tuple(daily_lines(memory, collected)), "rules")
+    return Extraction(tuple(findings), tuple(daily_lines(memory, collected)), RULES)
 
 
 def _interest_findings(memory: Memory, until: datetime) -> list[Finding]:
@@ -146,6 +150,7 @@ def extract(
         return Extracted(user, known, skipped=DONE)
     read = [run for run in runs if run.status == "completed"]
     collected = gather(memory, map(read_mark, read), min(end_of(day), now))
+    collected = without_read(memory, collected, concluding_runs(memory))
     if collected.count == 0 and any(run.day > day for run in read):
         return Extracted(user, None, skipped="done already, with a later day")
     run = ExtractionRun(id=known.id if known is not None else new_id("run"), day=day, started_at=now, kind=BATCH)
@@ -176,6 +181,37 @@ def read_mark(run: ExtractionRun) -> Mark:
     if not isinstance(seq, int) or reported is None:
         return Mark(seq=maxsize, reported=datetime.max.replace(tzinfo=timezone.utc), until=until)
     return Mark(seq=min(seq, maxsize), reported=reported, until=until)
+
+
+def concluding_runs(memory: Memory) -> dict[str, list[ExtractionRun]]:
+    """Return the completed runs that concluded discussions, by session."""
+    found: dict[str, list[ExtractionRun]] = {}
+    for run in memory.runs(limit=None):
+        done = run.status == "completed" and run.kind.startswith("discussion:")
+        if done and {"session", "ended"} <= run.details.keys():
+            found.setdefault(run.details["session"], []).append(run)
+    return found
+
+
+def without_read(memory: Memory, collected: Gathered, runs: Mapping[str, Sequence[ExtractionRun]]) -> Gathered:
+    """Return what no model has read in these runs of a session. What one failed at, and rules read instead, stays."""
+    read = {session: [run for run in some if _was_read_by_model(run)] for session, some in runs.items()}
+    talks, known = list[ConversationPart](), set[str]()
+    for talk in collected.talks:
+        if marks := [read_mark(run) for run in read.get(talk.session, ())]:
+            fresh = memory.unread(marks, until=collected.until, session=talk.session)
+            ids = {message.id for message in fresh.messages}
+            talk = replace(talk, messages=tuple(message for message in talk.messages if message.id in ids))
+            unknown = {one.id for one in fresh.interactions}
+            known |= {one.id for one in collected.interactions if one.session == talk.session} - unknown
+        talks += [talk] if talk.messages else []
+    events = [replace(one, text=None) if one.id in known else one for one in collected.interactions]
+    events = [one for one in events if one.id not in known or one.kind != "discussion"]
+    return replace(collected, interactions=tuple(events), talks=tuple(talks))
+
+
+def _was_read_by_model(run: ExtractionRun) -> bool:
+    return run.tier not in ("", RULES) and not run.details.get("problem")
 
 
 def _detail_moment(run: ExtractionRun, name: str) -> datetime | None:
@@ -311,7 +347,7 @@ def _store_extraction(
                 }
                 if done - {other.id for other in read}:
                     raise _PostponedError(_OVERTAKEN)
-            kept = apply_findings(open_memory, found.findings)
+            kept = apply_findings(open_memory, _mark_reported(found, memory.config.confidence_threshold))
             for outcome in kept.outcomes:
                 if isinstance(outcome, Refused) and outcome.reason in ("paused", "incognito"):
                     raise _PostponedError(outcome.reason)
@@ -329,6 +365,23 @@ def _store_extraction(
     return kept
 
 
+def _mark_reported(found: Extraction, threshold: float) -> list[Finding]:
+    """Return the findings, with a mark on those for the daily note that one of its lines on a discussion says."""
+    lines = [text for line in found.notes for text in (line.text, *line.below)]
+    opinions = {same_words(text.removeprefix("Opinion:")) for text in lines}
+    titles = [set(terms(line.discussed)) for line in found.notes if line.discussed]
+
+    def is_reported(one: Finding) -> bool:
+        if one.durable and one.confidence >= threshold:
+            return False  # for MEMORY.md
+        if one.category != "reading_history":
+            return one.trusted and bool({same_words(one.content), same_words(one.excerpt or one.content)} & opinions)
+        begins, words = folded_words(one.content)[:1] == ["discussed"], set(terms(one.content))
+        return begins and any(2 * len(words & title) >= len(title) > 0 for title in titles)
+
+    return [replace(one, reported=True) if is_reported(one) else one for one in found.findings]
+
+
 def _jot(memory: Memory, line: DailyLine, of_run: date, now: datetime) -> None:
     """Add a line to the note of its day, unless it is there or the notes of that day have expired."""
     day = line.day or of_run
@@ -337,8 +390,8 @@ def _jot(memory: Memory, line: DailyLine, of_run: date, now: datetime) -> None:
     metadata = {name: value for name, value in ((DISCUSSED, line.discussed), (ABOUT, line.about)) if value}
     if line.discussed and any(line.discussed == discussed_title(entry) for entry in noted):
         # a discussion is reported once, however long it lasted
-        known = {part for entry in noted for part in entry.content.splitlines()}
-        text, below = f'More on "{line.discussed}"', tuple(one for one in below if f"- {one}" not in known)
+        known = {same_words(part) for entry in noted for part in entry.content.splitlines()}
+        text, below = f'More on "{line.discussed}"', tuple(one for one in below if same_words(one) not in known)
         metadata = {}
         if not below:
             return
@@ -348,7 +401,7 @@ def _jot(memory: Memory, line: DailyLine, of_run: date, now: datetime) -> None:
     if daily_expiry(day, memory.config.daily_retention_days) <= now:
         return
     try:
-        memory.jot(content, section=line.section, day=day, source="batch_extraction", metadata=metadata or None)
+        memory.jot(content, section=line.section, day=day, source=line.source, metadata=metadata or None)
     except InvalidInputError:
         pass  # a line that cannot be stored does not lose the run
 

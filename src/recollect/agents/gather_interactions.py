@@ -14,6 +14,7 @@ from recollect.memory.memory import Memory
 from recollect.memory.unprocessed import Mark
 from recollect.policy.preferences import speaks_against
 from recollect.records import DailyEntry, Interaction, Message, Record
+from recollect.text import folded_words
 from recollect.times import parse_moment
 
 OWN = ("command", "reaction", "save")
@@ -234,6 +235,8 @@ class DailyLine:
     """Lines that stand indented below it, such as the opinions of a discussion."""
     about: str | None = None
     """The id of the record whose change the line reports."""
+    source: str = "batch_extraction"
+    """The discussion, or the one reaction or save, that the line reports."""
 
 
 def daily_lines(memory: Memory, collected: Gathered) -> list[DailyLine]:
@@ -241,13 +244,14 @@ def daily_lines(memory: Memory, collected: Gathered) -> list[DailyLine]:
     lines: list[DailyLine] = []
     for day, some in groupby(collected.interactions, key=lambda one: one.at.date()):
         lines += [
-            DailyLine("Reading Activity", text, day)
-            for text in _reading_lines(memory, day, list(some), collected.until)
+            DailyLine("Reading Activity", text, day, source=source)
+            for text, source in _reading_lines(memory, day, list(some), collected.until)
         ]
     for talk in collected.talks:
         for day, part in talk.by_day() if talk.title else ():
             count = f"{len(part.messages)} message{'s' * (len(part.messages) != 1)}, {part.minutes} min"
-            lines.append(DailyLine("Discussions", f'Discussed "{talk.title}" ({count})', day, discussed=talk.title))
+            text, source = f'Discussed "{talk.title}" ({count})', source_of("discussion", talk.session)
+            lines.append(DailyLine("Discussions", text, day, discussed=talk.title, source=source))
     return lines
 
 
@@ -257,8 +261,23 @@ def discussed_title(record: Record) -> str | None:
     return title if isinstance(title, str) else None
 
 
-def _reading_lines(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
-    """Return lines on what was read, liked and saved on a day."""
+def same_words(text: str) -> str:
+    """Return the form in which lines below a discussion are compared: without quotes, punctuation and case."""
+    return " ".join(folded_words(text))
+
+
+def add_below(line: DailyLine, more: Iterable[str]) -> DailyLine:
+    """Return a line with more lines below it, each once."""
+    below: dict[str, str] = {}
+    for text in (*line.below, *more):
+        below.setdefault(same_words(text), text)
+    return replace(line, below=tuple(below.values()))
+
+
+def _reading_lines(
+    memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime
+) -> list[tuple[str, str]]:
+    """Return lines on what was read, liked and saved on a day, with the source of each."""
     lines = []
     if any(one.kind in _TOUCHED for one in interactions):
         # of the whole day: an earlier run may have read a part of it
@@ -267,23 +286,27 @@ def _reading_lines(memory: Memory, day: date, interactions: Sequence[Interaction
         read = {one.item or one.title for one in whole if one.kind == "read"}
         read |= {one.item or one.title for one in whole if one.kind != "delivery"} & set(delivered)
         if delivered:
-            lines.append(f"Read {len(read)}/{len(delivered)} digest posts")
-    reactions: dict[str, list[str]] = {}
+            lines.append((f"Read {len(read)}/{len(delivered)} digest posts", "batch_extraction"))
+    reactions: dict[str, list[Interaction]] = {}
     for one in interactions:
         if one.kind == "reaction":
-            reactions.setdefault((one.value or "👍").strip(), []).append(_quote_title(one))
-    lines += [f"{value} {_list_titles(titles)}" for value, titles in reactions.items()]
-    if saved := [_quote_title(one) for one in interactions if one.kind == "save"]:
-        lines.append(f"⭐ Saved {_list_titles(saved)}")
+            reactions.setdefault((one.value or "👍").strip(), []).append(one)
+    lines += [(f"{value} {_list_titles(some)}", _source_of_line(some)) for value, some in reactions.items()]
+    if saved := [one for one in interactions if one.kind == "save"]:
+        lines.append((f"⭐ Saved {_list_titles(saved)}", _source_of_line(saved)))
     return lines
+
+
+def _source_of_line(reported: Sequence[Interaction]) -> str:
+    return source_of(reported[0].kind, reported[0].id) if len(reported) == 1 else "batch_extraction"
 
 
 def _quote_title(one: Interaction) -> str:
     return f'"{(one.title or one.item or "something")[:_LONGEST_TITLE]}"'
 
 
-def _list_titles(titles: list[str]) -> str:
-    each = list(dict.fromkeys(titles))
+def _list_titles(reported: Sequence[Interaction]) -> str:
+    each = list(dict.fromkeys(map(_quote_title, reported)))
     more = len(each) - _MOST_TITLES
     return ", ".join(each[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 

@@ -15,7 +15,14 @@ from recollect.agents.capture import looks_like_instruction
 from recollect.agents.evidence import LONGEST_QUOTE, Evidence, Support
 from recollect.agents.extract import Extraction, Extractor, by_rules
 from recollect.agents.extraction_agent import StagedChanges
-from recollect.agents.gather_interactions import DailyLine, Gathered, Utterance, describe_for_model
+from recollect.agents.gather_interactions import (
+    DailyLine,
+    Gathered,
+    Utterance,
+    add_below,
+    describe_for_model,
+    same_words,
+)
 from recollect.agents.memory_update import MOST_ENTRIES, Action, Category, DailyMemoryUpdate, MemoryEntry, read_update
 from recollect.agents.models import Account, Model, ModelLimits, Turn, json_in
 from recollect.agents.prompts import prompt
@@ -88,7 +95,8 @@ def by_model(
 ) -> Extractor:
     """Return an extractor that calls a model, falling back to the rules.
 
-    A model that supports tools works with them, unless ``tools`` is False; its calls are recorded in the ``log``.
+    A model that supports tools works with them, unless ``tools`` is False. Its calls are recorded in the ``log``, by
+    default in one of their own.
     """
 
     def extractor(memory: Memory, collected: Gathered) -> Extraction:
@@ -107,14 +115,15 @@ def by_model(
             remarks.insert(0, "too long for the model: the end was read by rules only")
         sure = memory.config.confidence_threshold
         understood = {one.origin for one in found.findings if one.trusted and one.confidence >= sure}
+        notes, unverified = _merge_notes(plain.notes, found.notes, memory, collected)
         return Extraction(
             (*(one for one in plain.findings if one.origin not in understood), *found.findings),
-            plain.notes,
+            notes,
             f"model:{model.name}",
             found.tokens,
             problem=found.problem,
             remark="; ".join(remarks) or None,
-            unverified=found.notes,
+            unverified=unverified,
             summary=found.summary,
         )
 
@@ -151,7 +160,7 @@ def _ask_agent(
     model: Model, memory: Memory, collected: Gathered, asked: str, limits: ModelLimits, log: CallLog | None
 ) -> _Found:
     """Let the model work with the tools. One that gives JSON instead of calling them is understood too."""
-    staged = StagedChanges(memory, collected)
+    staged, log = StagedChanges(memory, collected), log or CallLog.of(memory)
     try:
         reply = model.converse(
             f"{prompt('extract')}\n\n{prompt('extract_by_tools')}",
@@ -165,6 +174,8 @@ def _ask_agent(
             raise
         used = error.tokens_in + error.tokens_out
         return _Found(tuple(staged.findings), used, problem=f"{error.kind}: the rest by rules")
+    finally:
+        log.flush(memory.user_id)
     used = reply.tokens_in + reply.tokens_out
     if not reply.calls:
         try:
@@ -278,6 +289,33 @@ def note_lines(markdown: str) -> list[DailyLine]:
             section = item.section if item.section in daily_md.SECTIONS else _INSIGHTS
             lines.append(DailyLine(section, said.strip()))
     return lines[:_MOST_NOTES]
+
+
+def _merge_notes(
+    ours: tuple[DailyLine, ...], given: tuple[DailyLine, ...], memory: Memory, collected: Gathered
+) -> tuple[tuple[DailyLine, ...], tuple[DailyLine, ...]]:
+    """Return our lines and those of a model. What it says about a discussion that we report goes below our line.
+
+    What the person did not say stays apart, because it is not verified.
+    """
+    lines, others, evidence = list(ours), list[DailyLine](), Evidence.of(memory, collected) if given else None
+    for line in given:
+        head, *rest = line.text.splitlines()
+        place = next((n for n, one in enumerate(lines) if one.discussed and _reports(head, one.discussed)), None)
+        if evidence is None or place is None:
+            others.append(line)
+            continue
+        below = [part.strip().lstrip("-*• ") for part in rest if part.strip()]
+        stated = [part for part in below if evidence.stated(part.removeprefix("Opinion:"))]
+        lines[place] = add_below(lines[place], stated)
+        if apart := tuple(part for part in below if part not in stated):
+            others.append(DailyLine(line.section, "\n- ".join((f'More on "{lines[place].discussed}"', *apart))))
+    return tuple(lines), tuple(others)
+
+
+def _reports(head: str, title: str) -> bool:
+    """Return True if a line reports that something with this title was discussed."""
+    return same_words(head).startswith(f"discussed {same_words(title)}")
 
 
 def _single_line(text: str) -> str:

@@ -27,14 +27,14 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Final, NamedTuple
 
-from recollect.document.memory_md import SECTIONS, label_of
-from recollect.memory.daily_notes import day_of, records_of_day
-from recollect.memory.references import reports_change
+from recollect.document.memory_md import SECTIONS
+from recollect.memory.daily_notes import day_of, lines_of_day
+from recollect.memory.references import line_text, reports_change
 from recollect.memory.search import MEMORY_KINDS, QueryVector, search_records
 from recollect.memory.user_memory import UserMemory
 from recollect.policy.injection import neutral
 from recollect.policy.retention import value
-from recollect.records import DailyEntry, Fact, Hit, Interaction, Message, Note, Record
+from recollect.records import Fact, Hit, Interaction, Message, Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
 from recollect.search.tokens import count
@@ -172,7 +172,7 @@ def _core(
         (fact for fact in reader.find(query) if isinstance(fact, Fact)),
         key=lambda fact: (_ORDER.get(fact.category or "", len(_ORDER)), fact.created_at, fact.id),
     )
-    core = _ContextSection("Core Profile", [_context_line(fact, _line_text(fact)) for fact in facts])
+    core = _ContextSection("Core Profile", [_context_line(fact, line_text(fact)) for fact in facts])
     whole = count(core.head) + sum(entry.cost for entry in core.entries)
     share = min(room, int(budget * _CORE_SHARE))
     if whole > share:
@@ -274,7 +274,7 @@ def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: i
         episodes = Query(
             kinds=("episode",), said_from=begin, said_until=until, alive_at=alive_at, newest_first=True, limit=most
         )
-        of_day = records_of_day(reader, day, alive_at=alive_at, newest_first=True, limit=most)
+        of_day = lines_of_day(reader, day, alive_at=alive_at, newest_first=True, limit=most)
         found = [one for one in (*of_day, *reader.find(episodes)) if not reports_change(one)]
         found.sort(key=lambda record: (record.created_at, record.id.partition("-")[2]), reverse=True)
         entries += [
@@ -319,7 +319,7 @@ def _describe_interaction(one: Interaction) -> str:
 def _hit_line(hit: Hit) -> _ContextLine:
     record = hit.record
     whole = indexed_text(record).strip()
-    text = _line_text(record)
+    text = line_text(record)
     if hit.passage and hit.passage != whole:
         before = "" if whole.startswith(hit.passage) else "… "
         after = "" if whole.endswith(hit.passage) else " …"
@@ -335,15 +335,6 @@ def _describe_kind(record: Record) -> str:
     if record.kind == "fact" and day_of(record):
         return "uncertain"
     return "daily note" if record.kind == "daily" else record.kind
-
-
-def _line_text(record: Record) -> str:
-    """Return the text of a record's line; a fact as in MEMORY.md."""
-    if isinstance(record, Fact | DailyEntry) and record.entry_key:
-        return f"{record.label or label_of(record.entry_key)}: {record.content}"
-    if isinstance(record, Note) and record.title:
-        return f"{record.title}: {record.content}"
-    return record.text
 
 
 def _record_day(record: Record) -> date:

@@ -8,6 +8,8 @@ from typing import Any, Final
 from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import Query, Reader
 
+REPORTED: Final = "reported"
+"""The metadata of a record whose content stands in another line of its note, such as below a discussion."""
 _FOREVER: Final = datetime(9999, 1, 1, tzinfo=timezone.utc)
 
 
@@ -23,6 +25,11 @@ def follows_record(record: Record) -> bool:
     return isinstance(record, Fact) or record.entry_key is not None
 
 
+def has_own_line(record: Record) -> bool:
+    """Return False if another line of the note of its day says what a record does."""
+    return record.metadata.get(REPORTED) != record.content
+
+
 def section_of_day(record: Record) -> str:
     """Return the section of a daily note for a record, by its source."""
     origin = record.source.partition(":")[0]
@@ -35,9 +42,10 @@ def section_of_day(record: Record) -> str:
     return "Extracted Insights"
 
 
-def category_of_section(section: str) -> str | None:
-    """Return the category of a free line in a section of a daily note."""
-    return "reading_history" if section == "Reading Activity" else None
+def category_of_line(section: str, content: str) -> str | None:
+    """Return the category of a free line in a section of a daily note. What was discussed is part of what was read."""
+    discussed = section == "Discussions" and not content.startswith("Opinion:")
+    return "reading_history" if discussed or section == "Reading Activity" else None
 
 
 def records_of_day(reader: Reader, day: date, **more: Any) -> list[Record]:
@@ -45,6 +53,11 @@ def records_of_day(reader: Reader, day: date, **more: Any) -> list[Record]:
     query = Query(kinds=("daily", "fact"), day=day.isoformat(), **more)
     found = [record for record in reader.find(query) if day_of(record) == day]
     return sorted(found, key=_by_creation, reverse=query.newest_first)
+
+
+def lines_of_day(reader: Reader, day: date, **more: Any) -> list[Record]:
+    """Return the records that have a line of their own in the note of a day, as `records_of_day` finds them."""
+    return [record for record in records_of_day(reader, day, **more) if has_own_line(record)]
 
 
 def noted_records(reader: Reader, **more: Any) -> list[Record]:

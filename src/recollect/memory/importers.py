@@ -17,7 +17,7 @@ from recollect.config import Config
 from recollect.document import daily_md
 from recollect.document.memory_md import Document, decode_file, key_of, one_block, split_label
 from recollect.errors import DocumentError, InvalidInputError, RecollectError
-from recollect.memory.daily_notes import category_of_section
+from recollect.memory.daily_notes import category_of_line
 from recollect.policy.retention import daily_expiry
 from recollect.records import DailyEntry, Fact, Note, Record, new_id
 from recollect.times import from_text
@@ -134,7 +134,7 @@ def _daily_entry(day: date, section: str, content: str, name: str, context: _Con
         day=day,
         key=day.isoformat(),
         section=section,
-        category=category_of_section(section),
+        category=category_of_line(section, content),
         source=f"import:{name}",
         expires_at=daily_expiry(day, context.config.daily_retention_days),
     )

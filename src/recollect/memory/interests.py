@@ -20,7 +20,7 @@ from recollect import checks as check
 from recollect.errors import InvalidInputError
 from recollect.fields import MAX_ITEMS
 from recollect.memory.chat_scope import visible_chats
-from recollect.memory.references import reports_change
+from recollect.memory.references import line_text, reports_change
 from recollect.memory.search import MEMORY_KINDS
 from recollect.memory.user_memory import UserMemory
 from recollect.policy.duplicates.vocabulary import english_synonyms
@@ -298,7 +298,8 @@ def opinions_of(record: Record, now: datetime, code: str = "") -> Iterator[Opini
     strength = _KINDS.get(record.kind, 0.5) * record.confidence * (1.0 if record.trusted else 0.5)
     if record.kind in ("daily", "episode"):
         strength *= _fading(record.valid_from, now)
-    said = record.trusted and (record.kind == "fact" or record.source.partition(":")[0] in _SAID)
+    stated = record.source.partition(":")[0] in _SAID and record.category != "reading_history"
+    said = record.trusted and (record.kind == "fact" or stated)
     for thing, sign, is_title in _topics_of_record(record, code):
         words = opinion_words(thing, code, is_title=is_title)
         weight = 1.0 if sign else _CATEGORIES.get(record.category or "", _SPOKEN_OF)
@@ -332,9 +333,10 @@ def _explain_opinion(record: Record, thing: str, sign: int) -> str:
         return f'you discussed "{_short(record.topic or record.content)}"'
     if isinstance(record, Note):
         return f'you noted "{_short(record.title or record.content)}"'
+    text = line_text(record)
     if record.category == "work_context":
-        return f'it is about your work: "{_short(record.text)}"'
-    return f'you are known for: "{_short(record.text)}"' if record.kind == "fact" else f'"{_short(record.text)}"'
+        return f'it is about your work: "{_short(text)}"'
+    return f'you are known for: "{_short(text)}"' if record.kind == "fact" else f'"{_short(text)}"'
 
 
 def _short(text: str) -> str:

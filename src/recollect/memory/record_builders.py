@@ -11,7 +11,7 @@ from recollect import checks as check
 from recollect.config import Config
 from recollect.document.memory_md import key_of, one_block, split_label
 from recollect.errors import InvalidInputError
-from recollect.memory.daily_notes import category_of_section, section_of_day
+from recollect.memory.daily_notes import category_of_line, section_of_day
 from recollect.memory.write import Acting
 from recollect.policy.retention import check_kept, daily_expiry, message_expiry
 from recollect.records import (
@@ -118,7 +118,7 @@ class RecordBuilders:
             expires_at=daily_expiry(when, self._config.daily_retention_days),
         )
         entry = replace(entry, section=section or section_of_day(entry))
-        return replace(entry, category=category_of_section(entry.section))
+        return replace(entry, category=category_of_line(entry.section, content))
 
     def scratch(self, key: str, value: str) -> ScratchItem:
         return ScratchItem(**self._common("scratch"), content=value, key=key)

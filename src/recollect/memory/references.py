@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 
-from recollect.document.memory_md import key_of
+from recollect.document.memory_md import key_of, label_of
 from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
-from recollect.records import RECORD_TYPES, Message, Record
+from recollect.records import RECORD_TYPES, DailyEntry, Fact, Message, Note, Record
 from recollect.store.contract import Query, Reader
 
 ABOUT = "about"
@@ -144,3 +144,12 @@ def find_to_change(
     if record.status != "active":
         raise NotFoundError(f"{record.id} is {record.status}; undo that before changing it")
     return record
+
+
+def line_text(record: Record) -> str:
+    """Return a record as a line for people; a fact as in MEMORY.md, with the label of its key."""
+    if isinstance(record, Fact | DailyEntry) and record.entry_key:
+        return f"{record.label or label_of(record.entry_key)}: {record.content}"
+    if isinstance(record, Note) and record.title:
+        return f"{record.title}: {record.content}"
+    return record.text

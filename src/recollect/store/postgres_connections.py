@@ -78,6 +78,12 @@ def parse_url(url: str) -> dict[str, str]:
     return {**_DEFAULTS, **given, "client_encoding": "utf8", "options": options}
 
 
+_OWN_USERS = (
+    "Recollect does not know this column of your table users: insert a user's row before their memory is used, with "
+    "its id as the user id, or give the column a default"
+)
+
+
 @contextmanager
 def mapped_errors() -> Iterator[None]:
     """Map PostgreSQL's errors to ours. Not chained: their details quote the data."""
@@ -107,7 +113,8 @@ def _map_error(error: Error) -> StoreError:
         return StoreUnavailableError(f"{StoreUnavailableError.__doc__} ({str(error).partition(chr(10))[0]})")
     names = (error.diag.table_name, error.diag.column_name, error.diag.constraint_name)
     where = ".".join(name for name in names if name)
-    return StoreError(f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip())
+    refused = f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip()
+    return StoreError(f"{refused}; {_OWN_USERS}" if code == "23502" and names[0] == "users" else refused)
 
 
 class _FairSemaphore:

@@ -6,6 +6,7 @@ of all processes and is held until the after-commit hooks are done; the system r
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shutil
 import sqlite3
@@ -48,6 +49,7 @@ from recollect.times import to_text, utc_now
 from recollect.usage_metrics import Tally
 from recollect.userid import folder_name
 
+LOGGER = logging.getLogger("recollect.store")
 _HERE = Path(__file__).parent
 _SQL = load_queries(_HERE / "sqlite.sql")
 _MIGRATIONS = _HERE / "sqlite_migrations"
@@ -68,6 +70,12 @@ class SqliteStore:
         self._tally = SqliteTally()
         self._list = SqliteFile(root / "recollect.db", _ROOT_MIGRATIONS, if_damaged="Move it away; it is created again")
         self.finisher = Finisher()
+        if not self._list.path.exists() and _has_files_alone(root):
+            LOGGER.warning(
+                "%s has files of memories but no database: a new store begins with what they say. If their records are "
+                "in PostgreSQL, set MEMORY_DATABASE_URL instead",
+                root,
+            )
 
     def user(self, user_id: str) -> SqliteUser:
         with self._guard:
@@ -492,3 +500,11 @@ def _owner_of(folder: Path) -> str | None:
     if (path.exists() or (folder / "MEMORY.md").exists()) and folder_name(folder.name) == folder.name:
         return folder.name
     return None
+
+
+def _has_files_alone(root: Path) -> bool:
+    """Return True if a user's folder has a MEMORY.md but no database."""
+    try:
+        return any(not (page.parent / "memory.db").exists() for page in root.glob("*/MEMORY.md"))
+    except OSError:
+        return False

@@ -30,6 +30,8 @@ _SIGNS: dict[Category, frozenset[str]] = {
     ),
 }
 """Words in the keys of each category; others are personal."""
+_STORED: dict[str, tuple[str, ...]] = {"personal_context": ("personal_context", "key_fact")}
+"""The categories of records that a category of this suite shows, if not only the one of its name."""
 
 
 @tool("entries", does="remember", timeout=10, json=False, fields=_FIELDS)
@@ -80,7 +82,7 @@ def _describe_write(outcome: Outcome, key: str, category: str, threshold: float)
             told = f"✓ Memory written: {category}/{neutral(key)} (confidence: {record.confidence:.1%})"
             return told + (f"\nSimilar entries, perhaps the same:\n{_list_records(similar)}" if similar else "")
         case Updated(record=record) if record.confidence >= threshold:
-            name = f"{record.category}/{neutral(entry_reference(record))}"
+            name = f"{_category_of(record)}/{neutral(entry_reference(record))}"
             return f"✓ Memory written: {name} (confidence: {record.confidence:.1%})"
         case Demoted(record=record) | Updated(record=record):
             told = f"Entry '{neutral(entry_reference(record))}' confidence {record.confidence:.1%}"
@@ -102,7 +104,8 @@ def read_memory(
     entries = [
         entry
         for kind in ("fact", "daily")
-        for entry in scope.memory.read(kind=kind, category=category, newest_first=True, limit=limit + 1)
+        for stored in _STORED.get(category, (category,))
+        for entry in scope.memory.read(kind=kind, category=stored, newest_first=True, limit=limit + 1)
     ]
     if not entries:
         return ToolAnswer(f"No memories in {category}", "empty")
@@ -123,14 +126,17 @@ def search_memory(
     ] = "all",
 ) -> ToolAnswer:
     """Search user memory using full-text BM25 search. Useful for finding related past context."""
-    hits = scope.memory.search(query, limit=limit, category=None if category == "all" else category)
+    wanted = (None,) if category == "all" else _STORED.get(category, (category,))
+    found = [scope.memory.search(query, limit=limit, category=one) for one in wanted]
+    hits = sorted((hit for some in found for hit in some), key=lambda hit: -hit.score)[:limit]
+    notes = dict.fromkeys(some.note for some in found if some.note)
     if not hits:
         return ToolAnswer(f"No memories found matching '{neutral(query)}'", "empty")
     told = "Search results:\n"
     for number, hit in enumerate(hits, 1):
         told += f"\n{number}. {_record_heading(hit.record)}\n   {neutral(_matched_part(hit))}\n"
         told += f"   (score: {hit.score:.2f})\n"
-    return ToolAnswer(told + (f"\n({hits.note})\n" if hits.note else ""), "found")
+    return ToolAnswer(told + "".join(f"\n({note})\n" for note in notes), "found")
 
 
 @tool("entries", does="recall", timeout=15, json=False)
@@ -205,7 +211,13 @@ def _list_records(records: list[Record] | tuple[Record, ...]) -> str:
 
 def _record_heading(record: Record) -> str:
     mark = "" if record.trusted else " (from an untrusted source)"
-    return f"[{record.category or record.kind}] {entry_reference(record)}{mark}"
+    return f"[{_category_of(record)}] {entry_reference(record)}{mark}"
+
+
+def _category_of(record: Record) -> str:
+    """Return the category that shows a record, or its kind if none does."""
+    category = record.category or record.kind
+    return next((shown for shown, stored in _STORED.items() if category in stored), category)
 
 
 def _matched_part(hit: Hit) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.errors import NotFoundError
+from recollect.memory.memory import Memory
 from recollect.memory.user_memory import UserMemory
 from recollect.records import Spending, ToolCall
 from recollect.search.tokens import count
@@ -68,6 +69,11 @@ class CallLog:
         self._written = threading.Condition(self._guard)
         self._wake = threading.Event()
         renew_after_forks(self, CallLog._renew)
+
+    @classmethod
+    def of(cls, memory: Memory) -> CallLog:
+        """Return a log of one user, for those who have no `Recollect` at hand."""
+        return cls(lambda _: memory._user_memory, memory.config, memory.clock)
 
     def add(
         self, user_id: str, call: ToolCall, said: Any, told: str, *, again: bool = False, may_wait: bool = False

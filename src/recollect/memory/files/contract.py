@@ -12,7 +12,7 @@ from typing import Protocol
 
 from recollect.document.blocks import encode_file
 from recollect.document.memory_md import template
-from recollect.memory.daily_notes import day_of, noted_records, records_of_day
+from recollect.memory.daily_notes import day_of, lines_of_day, noted_records
 from recollect.memory.files.day_page import DayPage
 from recollect.memory.files.pages import MemoryPage, Page
 from recollect.memory.write import Change, Write
@@ -168,7 +168,7 @@ class NoFiles:
 
     def daily_text(self, reader: Reader, day: date) -> str:
         page = DayPage(day, "")
-        for entry in records_of_day(reader, day):
+        for entry in lines_of_day(reader, day):
             page.put(None, entry)
         return page.render()
 
@@ -210,7 +210,7 @@ def records_of_file(reader: Reader, name: str) -> list[Record]:
     """Return the records that a file should show."""
     if name == MEMORY:
         return reader.find(Query(kinds=("fact",), tier="file"))
-    return records_of_day(reader, day_of_file(name))
+    return lines_of_day(reader, day_of_file(name))
 
 
 def daily_name(day: date) -> str:

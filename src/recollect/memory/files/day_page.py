@@ -11,7 +11,14 @@ from datetime import date
 from recollect.document import daily_md
 from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import Item, key_of, one_block, split_label
-from recollect.memory.daily_notes import category_of_section, day_of, follows_record, records_of_day, section_of_day
+from recollect.memory.daily_notes import (
+    category_of_line,
+    day_of,
+    follows_record,
+    has_own_line,
+    lines_of_day,
+    section_of_day,
+)
 from recollect.memory.files.erased_lines import erased_spans, was_erased
 from recollect.memory.files.page_changes import MergedSave, squeeze
 from recollect.memory.files.pages import alike_count, author_fields, is_headed, is_refused, write_fields
@@ -51,13 +58,13 @@ class DayPage:
             day=self._day,
             key=self._day.isoformat(),
             section=item.section,
-            category=category_of_section(item.section),
+            category=category_of_line(item.section, item.content),
             expires_at=daily_expiry(self._day, write.config.daily_retention_days),
             **write_fields(write),
         )
 
     def records(self, write: Write) -> list[Record]:
-        return records_of_day(write.tx, self._day)
+        return lines_of_day(write.tx, self._day)
 
     def shows(self, record: Record) -> bool:
         if self._said is None:
@@ -208,11 +215,12 @@ class DayPage:
 
     def _with_line(self, write: Write) -> dict[str, Record]:
         """Return the records whose lines are here: also forgotten free lines, which stay and must not be read again."""
-        found = records_of_day(write.tx, self._day, statuses=())
+        found = lines_of_day(write.tx, self._day, statuses=())
         return {record.id: record for record in found if self._has_line(record)}
 
     def _has_line(self, record: Record) -> bool:
-        return day_of(record) == self._day and (record.status == "active" or not follows_record(record))
+        here = day_of(record) == self._day and has_own_line(record)
+        return here and (record.status == "active" or not follows_record(record))
 
 
 def _line_of(record: Record) -> str:

@@ -379,7 +379,10 @@ BEGIN
     IF TG_OP <> 'DELETE' AND NEW.latest AND NEW.type IS NOT NULL THEN
         INSERT INTO memory (id, user_id, type, key, content, source, source_post_id, confidence, active, created_at,
             updated_at, expires_at, record_id)
-        SELECT recollect_row_id(NEW.user_id, NEW.id), account, NEW.type, coalesce(NEW.key, NEW.id), NEW.content, NEW.source,
+        SELECT recollect_row_id(NEW.user_id, NEW.id), account,
+            CASE NEW.type WHEN 'key_fact' THEN 'personal_context' ELSE NEW.type END,
+            CASE WHEN NEW.kind = 'daily' AND NEW.tier IS NULL THEN NEW.id ELSE coalesce(NEW.key, NEW.id) END,
+            NEW.content, NEW.source,
             recollect_post_of(NEW.user_id, NEW.source, NEW.session), round(NEW.confidence::numeric, 2), NEW.status = 'active',
             NEW.created_at, NEW.updated_at, NEW.expires_at, NEW.id
         FROM memory_users WHERE memory_users.id = NEW.user_id;

@@ -101,7 +101,7 @@ class Bot:
         self._url = url
         self._place = (webhook_url, listen)
         self._model = model
-        self._extractor = extractor or app.extractor()
+        self._extractor = extractor or app.extractor(required=False)
         self._conversation = conversation
         self._concurrency = concurrency
         self._clock = clock

@@ -68,7 +68,7 @@ class Replier:
         self._app = app
         self._me = me
         self._model = model
-        self._extractor = extractor or app.extractor()
+        self._extractor = extractor or app.extractor(required=False)
         self._conversation = conversation
         self._clock = clock
         self._guard = threading.Lock()

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from recollect.document.memory_md import Document, Item
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.memory.daily_notes import day_of, section_of_day
+from recollect.memory.daily_notes import day_of, has_own_line, section_of_day
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, Episode, ExtractionRun, Fact, JournalEntry, Record
 from recollect.search.highlight import excerpt, match_spans
@@ -197,7 +197,7 @@ def daily_view(request: WebRequest) -> Response:
     days = sorted({*mine.days(), today}, reverse=True)
     sections: dict[str, list[DailyEntry | Fact]] = {}
     for entry in mine.read(kind="daily", key=day.isoformat()) + mine.read(kind="fact"):
-        if isinstance(entry, DailyEntry | Fact) and day_of(entry) == day:
+        if isinstance(entry, DailyEntry | Fact) and day_of(entry) == day and has_own_line(entry):
             sections.setdefault(entry.section or section_of_day(entry), []).append(entry)
     return render_page(request, "daily.html", day=day, days=days, sections=sections, today=today)
 
