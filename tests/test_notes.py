@@ -182,3 +182,53 @@ def test_C8_a_category_is_found_however_it_is_written(app: recollect.Recollect, 
     assert [hit["category"] for hit in call("memory_search", query="tea", category=" big  clients")] == ["big clients"]
     assert [hit["text"] for hit in call("memory_search", query="tea", category="preference")] == ["Prefers tea"]
     assert call("memory_search", query="tea", category="garden") == []
+
+
+REWRITES = [
+    ("notes", "memory_update", "note_id", "content"),
+    ("notes", "memory_delete", "note_id", None),
+    ("entries", "update_memory", "key", "value"),
+    ("entries", "delete_memory", "key", None),
+]
+
+
+@pytest.mark.parametrize(("suite", "tool", "ref", "text"), REWRITES)
+@pytest.mark.parametrize("length", [None, 8])
+def test_no_tool_rewrites_or_deletes_what_the_person_said(
+    app: recollect.Recollect, suite: str, tool: str, ref: str, text: str | None, length: int | None
+) -> None:
+    memory = app.user("u1")
+    said = memory.say("The barn roof leaks", session="s1").record.id
+    named = said if length is None else said[-length:]
+    result = caller(app, "u1", suite, session="s1").result(
+        tool, **{ref: named}, **({text: "The roof is fine"} if text else {})
+    )
+    assert result.status == "refused" and "a message, which stays as it was said" in result.text
+    assert memory.get(said).content == "The barn roof leaks" and memory.get(said).status == "active"
+
+
+@pytest.mark.parametrize(("suite", "tool", "ref", "text"), [REWRITES[0], REWRITES[2]])
+def test_no_tool_rewrites_observations_and_episodes(
+    app: recollect.Recollect, suite: str, tool: str, ref: str, text: str
+) -> None:
+    memory = app.user("u1")
+    seen = memory.observe("The API allows 100 requests a minute", "finding").record.id
+    episode = memory.episode("Barn", "We talked about the barn.").record.id
+    for record in (seen, episode):
+        before = memory.get(record)
+        result = caller(app, "u1", suite).result(tool, **{ref: record}, **{text: "Something else"})
+        assert result.status == "refused" and "Not changed" in result.text
+        assert memory.get(record) == before
+
+
+def test_only_the_person_changes_the_words_of_a_message(app: recollect.Recollect) -> None:
+    memory = app.user("u1")
+    said = memory.say("The barn roof leaks", session="s1").record.id
+    other = memory.say("The barn is red", session="s1").record.id
+    for agent in (memory.acting(agent="bot"), memory.acting("tool:x"), memory.acting("extraction")):
+        outcome = agent.update(said, "The barn roof is fine")
+        assert isinstance(outcome, recollect.Refused) and outcome.reason == "message"
+        assert isinstance(agent.merge([said, other], "All is fine"), recollect.Refused)
+        assert agent.update(said, importance=0.9 if agent.get(said).importance < 0.9 else 0.8).done
+    assert memory.get(said).content == "The barn roof leaks"
+    assert memory.update(said, "The barn roof leaks badly").done

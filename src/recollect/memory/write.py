@@ -28,6 +28,7 @@ from recollect.memory.refusals import (
     refusal_of_code,
     refusal_of_secret,
     refusal_of_secret_name,
+    refusal_to_reword,
 )
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
@@ -162,6 +163,8 @@ class Write:
         changed = self._clean(replace(record, **changes))
         if refused := self.refusal(changed, known=[record], inherits="source" not in changes):
             return refused
+        if refused := refusal_to_reword(record, changed, by_person=self.acting.is_person):
+            return refused
         if note and not is_persons(changed) and self._repeats_erased(note, anyone=True):
             note = None
         if isinstance(record, Fact) and isinstance(changed, Fact) and "confidence" in changes:
@@ -216,6 +219,8 @@ class Write:
         """Merge several records into one; they stay as superseded."""
         merged = self._clean(merged)
         if refused := self.refusal(merged, known=records, inherits=True):
+            return refused
+        if refused := refusal_to_reword(records[0], merged, by_person=self.acting.is_person):
             return refused
         merged = move_to_chat(merged, common_chat(records))
         run = self.acting.run or new_id("run")

@@ -1,6 +1,7 @@
 """The suite `notes`: free texts with stable ids, answered in JSON.
 
 One of four dialects over the same memory; a ``note_id`` may be the id of any record that a search found.
+Messages, observations and episodes are found, but not rewritten.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from recollect.text import fold
 from recollect.times import to_text
 from recollect.tools.formatting import mark_untrusted, memory_text
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, refusal_answer, tool
+from recollect.tools.tool import (
+    Scope,
+    ToolAnswer,
+    outcome_of,
+    record_of,
+    refusal_answer,
+    refusal_to_change,
+    refusal_to_delete,
+    tool,
+)
 
 _FIELDS = {"ref": "note_id"}
 _SEMANTIC = ("using keyword matching", "using semantic similarity and keyword matching")
@@ -126,6 +136,8 @@ def memory_update(
     information (e.g., a new preferred name, an updated preference). First use memory_search to find the note and its
     note_id, then call this with the note_id and the new content."""
     record = _find_note(scope.memory, note_id)
+    if refused := refusal_to_change(record):
+        return refused
     outcome = scope.memory.update(record.id, content, source=f"tool:{scope.tool}")
     if isinstance(outcome, Refused):
         return refusal_answer(outcome)
@@ -141,6 +153,8 @@ def memory_delete(
     """Delete a previously saved note from memory. Use this when the user asks you to forget specific information.
     First use memory_search to find the note and its note_id, then call this with the note_id to remove it."""
     record = _find_note(scope.memory, note_id)
+    if refused := refusal_to_delete(record):
+        return refused
     echoes = _echoes(scope.memory, record)
     with scope.memory.acting(run=new_id("run")).batch() as memory:
         outcome = memory.forget(record.id, reason="deleted by a tool")
@@ -157,8 +171,6 @@ TOOLS = (memory_search, memory_save, memory_update, memory_delete)
 
 def _echoes(memory: Memory, record: Record) -> list[Record]:
     """Return messages with the same text as the record, which would otherwise bring it back."""
-    if record.kind == "message":
-        return []
     hits = memory.search(record.content[:1000], kinds=("message",), limit=20)
     same = fold(record.content)
     return [
