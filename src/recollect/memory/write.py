@@ -186,18 +186,14 @@ class Write:
         moves_on = changed.content != record.content and reason not in _IN_PLACE
         if moves_on:
             # without a date it holds from now; the clock may be behind the one that wrote the old value
-            start = since or max(self.now, record.valid_from)
-            if start < record.valid_from:
-                raise InvalidInputError(
-                    "valid_from",
-                    f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, when the present value began",
-                )
-            changed = replace(changed, valid_from=start)
+            changed = replace(changed, valid_from=since or max(self.now, record.valid_from))
         if isinstance(changed, Fact) and changed.tier == "archive" and changed.status == "active":
             changed = replace(changed, tier="file")
         updated = self.apply("update", record, changed, reason=note or reason)
         if moves_on:
-            self.tx.keep(replace(record, status="superseded", valid_until=updated.valid_from))
+            # a value that began later never held; as of any time, the highest version that held then counts
+            until = max(updated.valid_from, record.valid_from)
+            self.tx.keep(replace(record, status="superseded", valid_until=until))
         return Updated(message=f"Updated: {updated.text}", record=updated, previous=record)
 
     def forget(self, record: Record, *, reason: str | None = None, replaced_by: str | None = None) -> Outcome:
