@@ -147,6 +147,7 @@ class Suite:
 
     def known_as(self, identity: str) -> Suite:
         """Return the same tools, in which the user has another id too: that of the channel, such as telegram:12345."""
+        identity = check.check_instance("identity", identity, str, "a user id such as telegram:12345")
         names = {identity: self.memory, _number(identity): self.memory}
         return self._with(_numbers=names | self._numbers)
 
