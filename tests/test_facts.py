@@ -443,3 +443,21 @@ def test_C12_the_old_value_leads_to_the_fact_and_is_marked(tmp_path: Path) -> No
     assert [(fact["value"], "earlier" in fact) for fact in found] == [("Kyiv", True), ("Lviv", False)]
     call.suite.memory.erase_topic("Kyiv")
     assert call("recall_facts", user_id=123, search_query="Kyiv")["facts"] == []
+
+
+def test_C12_a_new_value_may_have_become_true_before_the_old_one_was_learned(tmp_path: Path) -> None:
+    clock = FrozenClock()
+    call = caller(recollect.open(tmp_path / "moved", clock=clock), 123, "facts", session="456")
+    _remember(call)
+    clock.tick(hours=1)
+    given = {"user_id": 123, "fact_type": "personal", "fact_key": "location", "confidence": 0.95}
+    for day, place in ((f"{clock():%Y-%m-%d}", "Lviv"), ("2021-03-01", "Odesa")):
+        told = call("update_fact", **given, new_value=place, change_reason="update", valid_from=day)
+        assert told["status"] == "success"
+        [fact] = call("recall_facts", user_id=123, as_of=day)["facts"]
+        assert fact["value"] == place
+    [fact] = call("recall_facts", user_id=123, as_of="2023-01-01")["facts"]
+    assert fact["value"] == "Odesa"
+    found = call("recall_facts", user_id=123, search_query="where did they live before?")["facts"]
+    assert {fact["value"] for fact in found} == {"Kyiv", "Lviv", "Odesa"}
+    assert [fact["value"] for fact in call("recall_facts", user_id=123)["facts"]] == ["Odesa"]

@@ -110,22 +110,51 @@ def test_C10_the_erased_and_the_incognito_are_not_told(app: Recollect, clock: Fr
     assert "merlot" not in str(request.raw) and "canoe" not in str(request.raw) and "789" not in str(request.raw)
 
 
-def test_C10_tools_reach_members_in_the_group_and_nobody_else(app: Recollect, clock: FrozenClock) -> None:
-    says(app, clock, BO, "Hello")
+def test_C10_tools_read_members_of_the_group_and_write_only_for_who_speaks(app: Recollect, clock: FrozenClock) -> None:
+    says(app, clock, BO, "Remember that I bring the merlot")
     fact = {"fact_type": "preference", "fact_key": "drink", "fact_value": "Red wine", "confidence": 0.9}
+    key = {"fact_type": "personal", "fact_key": "drink"}
     script: list[Turn] = [
-        Call("remember_fact", {"user_id": BO, **fact}),
         Call("recall_facts", {"user_id": BO}),
+        Call("remember_fact", {"user_id": BO, **fact}),
+        Call("update_fact", {"user_id": BO, **key, "new_value": "x", "confidence": 1, "change_reason": "update"}),
+        Call("forget_fact", {"user_id": BO, **key, "reason": "incorrect"}),
+        Call("clear_profile", {"user_id": BO, "confirm": True}),
         Call("remember_fact", {"user_id": EVE, **fact}),
         Say("Noted."),
     ]
+    before = memory(app, BO).read()
     requests = asked(app, clock, "Bo likes red wine", script=script)
     assert "Ann: 123" in requests[0].system and "Bo: 789" in requests[0].system
-    results = [request.tool_results[-1].text for request in requests[1:]]
-    assert "success" in results[0] and "Red wine" in results[1] and "it can only be" in results[2]
-    (stored,) = memory(app, BO).read(kind="fact", key="drink")
-    assert stored.chat == f"group:{TRIP}" and memory(app, ANN).read(kind="fact", key="drink") == []
-    assert not memory(app, EVE).exists
+    assert "only for Ann, who speaks now" in requests[0].system
+    read, *written, eve = (request.tool_results[-1].text for request in requests[1:])
+    assert "merlot" in read and "it can only be" in eve
+    assert all("Not done: in a group" in one and "(123)" in one for one in written) and len(written) == 4
+    assert memory(app, BO).read() == before
+    requests = asked(app, clock, "I like red wine", script=[Call("remember_fact", {"user_id": ANN, **fact}), Say("Ok")])
+    assert "success" in requests[1].tool_results[-1].text
+    (stored,) = memory(app, ANN).read(kind="fact", key="drink")
+    assert stored.chat == f"group:{TRIP}" and not memory(app, EVE).exists
+
+
+@pytest.mark.parametrize("user_id", [ANN, str(ANN), f"telegram:{ANN}"])
+@pytest.mark.parametrize("speaker", ["Ann", None])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_person_is_named_by_their_telegram_id_in_every_chat(
+    app: Recollect, clock: FrozenClock, user_id: int | str, speaker: str | None, linked: bool
+) -> None:
+    if linked:
+        app.identities.bind(("telegram", ANN), "ann@example.org")
+    fact = {"fact_type": "personal", "fact_key": "city", "fact_value": "Lviv", "confidence": 0.9, "user_id": user_id}
+    script: list[Turn] = [Call("remember_fact", fact), Say("Noted.")]
+    with ModelServer(script) as server, open_model(f"{server.openai_url}#any") as model:
+        place = TRIP if speaker else f"telegram/{ANN}"
+        talk = Conversation(
+            app, ("telegram", ANN), place=place, speaker=speaker, model=model, suites=("facts",), clock=clock
+        )
+        talk.say("I moved")
+        assert "success" in server.requests[1].tool_results[-1].text
+    assert memory(app, ANN).get("city").content == "Lviv"
 
 
 def test_C12_an_episode_made_in_a_group_has_everybodys_messages(app: Recollect, clock: FrozenClock) -> None:

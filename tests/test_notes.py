@@ -9,6 +9,7 @@ import pytest
 
 import recollect
 from recollect.tools.notes import TOOLS
+from recollect.tools.tool import record_of
 from tests.tooling import SEED_TOOLS, Caller, caller
 
 
@@ -182,3 +183,77 @@ def test_C8_a_category_is_found_however_it_is_written(app: recollect.Recollect, 
     assert [hit["category"] for hit in call("memory_search", query="tea", category=" big  clients")] == ["big clients"]
     assert [hit["text"] for hit in call("memory_search", query="tea", category="preference")] == ["Prefers tea"]
     assert call("memory_search", query="tea", category="garden") == []
+
+
+REWRITES = [
+    ("notes", "memory_update", "note_id", "content"),
+    ("notes", "memory_delete", "note_id", None),
+    ("entries", "update_memory", "key", "value"),
+    ("entries", "delete_memory", "key", None),
+]
+
+
+@pytest.mark.parametrize(("suite", "tool", "ref", "text"), REWRITES)
+@pytest.mark.parametrize("length", [None, 8])
+def test_no_tool_rewrites_or_deletes_what_the_person_said(
+    app: recollect.Recollect, suite: str, tool: str, ref: str, text: str | None, length: int | None
+) -> None:
+    memory = app.user("u1")
+    said = record_of(memory.say("The barn roof leaks", session="s1")).id
+    named = said if length is None else said[-length:]
+    result = caller(app, "u1", suite, session="s1").result(
+        tool, **{ref: named}, **({text: "The roof is fine"} if text else {})
+    )
+    assert result.status == "refused" and "a message, which stays as it was said" in result.text
+    assert memory.get(said).content == "The barn roof leaks" and memory.get(said).status == "active"
+
+
+@pytest.mark.parametrize(("suite", "tool", "ref", "text"), [REWRITES[0], REWRITES[2]])
+def test_no_tool_rewrites_observations_and_episodes(
+    app: recollect.Recollect, suite: str, tool: str, ref: str, text: str
+) -> None:
+    memory = app.user("u1")
+    seen = record_of(memory.observe("The API allows 100 requests a minute", "finding")).id
+    episode = record_of(memory.episode("Barn", "We talked about the barn.")).id
+    for record in (seen, episode):
+        before = memory.get(record)
+        result = caller(app, "u1", suite).result(tool, **{ref: record}, **{text: "Something else"})
+        assert result.status == "refused" and "Not changed" in result.text
+        assert memory.get(record) == before
+
+
+def test_only_the_person_changes_the_words_of_a_message(app: recollect.Recollect) -> None:
+    memory = app.user("u1")
+    said = record_of(memory.say("The barn roof leaks", session="s1")).id
+    other = record_of(memory.say("The barn is red", session="s1")).id
+    for agent in (memory.acting(agent="bot"), memory.acting("tool:x"), memory.acting("extraction")):
+        outcome = agent.update(said, "The barn roof is fine")
+        assert isinstance(outcome, recollect.Refused) and outcome.reason == "message"
+        assert isinstance(agent.merge([said, other], "All is fine"), recollect.Refused)
+        assert agent.update(said, importance=0.9 if agent.get(said).importance < 0.9 else 0.8).done
+    assert memory.get(said).content == "The barn roof leaks"
+    assert memory.update(said, "The barn roof leaks badly").done
+
+
+@pytest.mark.parametrize("query", ["everything", "what do you know about me?", "*", ""])
+def test_a_broad_query_lists_also_beside_a_very_long_note(call: Caller, query: str) -> None:
+    notes = [call("memory_save", content=f"User likes {thing}")["note_id"] for thing in ("tea", "chess", "cats")]
+    text = " ".join(f'Item {n}: the board spoke about "matter {n}" at length.' for n in range(700))
+    notes += [call("memory_save", content=f"Minutes {day}. {text}")["note_id"] for day in ("of May", "of June")]
+    result = call.result("memory_search", query=query, top_k=20)
+    found = json.loads(result.text)
+    assert isinstance(found, list) and {hit["note_id"] for hit in found} == set(notes)
+    assert len(result.text) <= 20_000
+    assert all(hit["text"].endswith("…") == hit["text"].startswith("Minutes") for hit in found)
+
+
+def test_a_known_note_under_another_category_is_filed_there_too(call: Caller) -> None:
+    note = call("memory_save", content="User likes rowing", category="Sport")["note_id"]
+    told = call("memory_save", content="User likes rowing", category="hobby")
+    assert (told["status"], told["note_id"]) == ("duplicate", note)
+    assert told["message"] == "Already saved, now filed under hobby too: User likes rowing"
+    for category in ("sport", "hobby"):
+        assert [hit["note_id"] for hit in call("memory_search", query="rowing", category=category)] == [note]
+    again = call("memory_save", content="User likes rowing", category="hobby")
+    assert again["message"] == "Already saved, and filed under hobby: User likes rowing"
+    assert call("memory_save", content="User likes rowing", category="sport")["message"].startswith("Already saved: ")

@@ -111,3 +111,9 @@ def test_T3_nothing_is_stored_if_one_was_erased(call: Caller) -> None:
     assert result.status == "refused" and "findings[1]" in result.text and "Nothing was stored" in result.text
     assert memory.read() == []
     assert call.result("remember_fil", findings=["Found one"], lessons=["Lesson two"]).status == "ok"
+
+
+def test_the_source_of_findings_insights_and_lessons_may_be_the_fourth_argument(app: recollect.Recollect) -> None:
+    memory = app.user("u1")
+    memory.remember_fil(["API uses OAuth2"], ["REST is better here"], ["Check rate limits first"], "GOAL:api-analysis")
+    assert {one.source for one in memory.read(kind="observation")} == {"GOAL:api-analysis"}

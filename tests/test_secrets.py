@@ -5,10 +5,13 @@ Every sample is made up, and put together from parts so that no scanner takes th
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import recollect
 from recollect.policy.secrets import Secret, find_secrets, mask
 from tests.volume import volume
 
@@ -24,7 +27,7 @@ SECRETS: list[tuple[str, str, str, str]] = [
     ("token", "pushes with ", "github" + "_pat_" + A, "."),
     ("token", "", "gho" + "_" + A[:36], ""),
     ("token", "gitlab: ", "glpat" + "-" + A[:20], ""),
-    ("API key", "aws ", "AKIA" + "IOSFODNN7EXAMPLE", ""),
+    ("API key", "aws ", "AKIA" + "IOSFODNN7EXAMPLF", ""),
     ("API key", "aws_secret_access_key = ", A, ""),
     ("API key", "the AWS secret: ", A[:39] + "+", ""),
     ("API key", "maps key ", "AIza" + A[:35], ""),
@@ -309,3 +312,66 @@ def test_spans_are_ordered_and_inside(text: str) -> None:
     for secret in find_secrets(text + " password: " + text):
         assert at <= secret.start < secret.end <= len(text) * 2 + 11
         at = secret.end
+
+
+LEAKED = [
+    f"vault token hvs.{'a1B2c3D4' * 6}",
+    f"twilio auth token {H}",
+    "login admin / pass Kx92!mmQ",
+    "user: bob, pass: Kx92mmQ7",
+    "пароль от сервера qwerty12345!",
+    "пароль сервера qwerty12345!",
+    "пароль від бази qwerty12345!",
+    "hasło do serwera qwerty12345!",
+    "mot de passe du wifi qwerty12345!",
+    "contraseña del servidor qwerty12345!",
+    "κωδικός του διακομιστή qwerty12345!",
+    "服务器密码qwerty12345!",
+    "mysql -u root -pcWfQ99t5wSZ1 app",
+    f"redis-cli -h cache -a {A[:16]}",
+    f"docker login -u me -p {A[:16]}",
+    "sshpass -p hunter2x ssh root@db",
+    "curl -u bob:Sup3rS3cret9 https://git.example.org",
+    "export DB_PASSWORD=S3cr3tKyiv",
+]
+HARMLESS = [
+    "The AWS example key AKIAIOSFODNN7EXAMPLE is used in the docs",
+    "the default password is 'changeme'",
+    "mysql -u root -p mydb",
+    "mysql -u root -pPASSWORD mydb",
+    "mysql -u root -p$MYSQL_PASSWORD mydb",
+    "redis-cli -a $REDIS_PASSWORD ping",
+    "docker login -u me --password-stdin",
+    "docker login -u me -p <token>",
+    "docker run -e MYSQL_ROOT_PASSWORD=my-secret-pw -p 3306:3306 mysql",
+    "The password for account admin42 expires",
+    "The password for host web-prod-01",
+    "The tests pass on v2.1.3, and user bob can pass user_id=42",
+    "the auth token expires after 3600 seconds",
+]
+
+
+@pytest.mark.parametrize("text", LEAKED)
+def test_a_secret_on_a_command_line_or_in_a_sentence_is_refused_and_masked(text: str) -> None:
+    assert find_secrets(text)
+    assert not find_secrets(mask(text))
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_documented_dummies_and_placeholders_are_no_secrets(text: str) -> None:
+    assert find_secrets(text) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://admin:kXplRn8cPMBUra@db.prod.internal:5432/app",
+        "https://bob:Sup3rS3cret9@git.corp.io/repo.git",
+        "redis://:p4ssw0rdLong@cache:6379",
+    ],
+)
+def test_a_message_with_a_password_in_a_url_is_stored_without_it(tmp_path: Path, url: str) -> None:
+    outcome = recollect.open(tmp_path).user("u1").say(f"Why is {url} slow?", session="s")
+    assert isinstance(outcome, recollect.Written)
+    assert "[password removed]@" in outcome.record.content
+    assert url.split("@")[0].rpartition(":")[2] not in outcome.record.content

@@ -515,9 +515,10 @@ class Conflict(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(Outcome):
-    """The policy refused; ``reason`` is one of paused, incognito, secret, code, erased, changed.
+    """The policy refused; ``reason`` is one of paused, incognito, secret, code, erased, changed, message.
 
-    An edit is refused as ``changed`` if the file has changed since the editor read it.
+    An edit is refused as ``changed`` if the file has changed since the editor read it, other words for a ``message``
+    if they are not the person's.
     """
 
     reason: str

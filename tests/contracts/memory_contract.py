@@ -154,8 +154,23 @@ class MemoryContract:
         memory.update("location", "Lviv", valid_from="2022-05-01")
         assert texts(memory, as_of="2021-01-01") == ["location: Kyiv"]
         assert texts(memory, as_of="2023-01-01") == ["location: Lviv"]
-        with pytest.raises(InvalidInputError, match="valid_from"):
-            memory.update("location", "Odesa", valid_from="2000-01-01")
+
+    def test_R3_an_update_holds_from_its_date_also_if_the_old_value_was_learned_later(
+        self, memory: Memory, clock: FrozenClock
+    ) -> None:
+        learned = clock()
+        memory.remember("Kyiv", key="location")
+        clock.tick(hours=1)
+        outcome = memory.update("location", "Lviv", valid_from=learned.date())
+        assert isinstance(outcome, Updated) and outcome.previous.content == "Kyiv"
+        assert texts(memory, as_of=clock()) == texts(memory, as_of=learned) == ["location: Lviv"]
+        memory.update("location", "Odesa", valid_from="2000-01-01")
+        assert texts(memory, as_of="2010-01-01") == texts(memory, as_of=learned) == ["location: Odesa"]
+        assert texts(memory, as_of="1999-12-31") == []
+        assert [entry.after.content for entry in memory.history("location") if entry.after] == ["Kyiv", "Lviv", "Odesa"]
+        memory.undo()
+        assert texts(memory, key="location") == ["location: Lviv"]
+        assert texts(memory, as_of="2010-01-01") == []
 
     def test_R3_a_correction_was_always_so(self, memory: Memory, clock: FrozenClock) -> None:
         memory.remember("Kyiv", key="location")

@@ -174,7 +174,6 @@ class Memory(ReportVerbs):
         findings: fields.Findings = (),
         insights: fields.Insights = (),
         lessons: fields.Lessons = (),
-        *,
         source: fields.Source = "explicit",
     ) -> list[Outcome]:
         """Store the findings, insights and lessons of a step: all of them, or none if one is refused."""

@@ -8,7 +8,7 @@ from typing import Any
 from recollect.config import TURNED_OFF, Config
 from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets, mask
-from recollect.records import Refused
+from recollect.records import Record, Refused
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
@@ -23,6 +23,13 @@ def refusal_if_paused(mode: str, config: Config) -> Refused | None:
     if mode == "paused":
         return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
     return None
+
+
+def refusal_to_reword(record: Record, changed: Record, *, by_person: bool) -> Refused | None:
+    """Return the refusal of other words for a message: what somebody said is not put into their mouth, or None."""
+    if record.kind != "message" or by_person or changed.content == record.content:
+        return None
+    return Refused(reason="message", message="Not changed: it is a message, and only the person can change its words.")
 
 
 def refusal_of_secret(text: str) -> Refused | None:

@@ -28,6 +28,7 @@ from recollect.memory.refusals import (
     refusal_of_code,
     refusal_of_secret,
     refusal_of_secret_name,
+    refusal_to_reword,
 )
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
@@ -162,6 +163,8 @@ class Write:
         changed = self._clean(replace(record, **changes))
         if refused := self.refusal(changed, known=[record], inherits="source" not in changes):
             return refused
+        if refused := refusal_to_reword(record, changed, by_person=self.acting.is_person):
+            return refused
         if note and not is_persons(changed) and self._repeats_erased(note, anyone=True):
             note = None
         if isinstance(record, Fact) and isinstance(changed, Fact) and "confidence" in changes:
@@ -183,18 +186,14 @@ class Write:
         moves_on = changed.content != record.content and reason not in _IN_PLACE
         if moves_on:
             # without a date it holds from now; the clock may be behind the one that wrote the old value
-            start = since or max(self.now, record.valid_from)
-            if start < record.valid_from:
-                raise InvalidInputError(
-                    "valid_from",
-                    f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, when the present value began",
-                )
-            changed = replace(changed, valid_from=start)
+            changed = replace(changed, valid_from=since or max(self.now, record.valid_from))
         if isinstance(changed, Fact) and changed.tier == "archive" and changed.status == "active":
             changed = replace(changed, tier="file")
         updated = self.apply("update", record, changed, reason=note or reason)
         if moves_on:
-            self.tx.keep(replace(record, status="superseded", valid_until=updated.valid_from))
+            # a value that began later never held; as of any time, the highest version that held then counts
+            until = max(updated.valid_from, record.valid_from)
+            self.tx.keep(replace(record, status="superseded", valid_until=until))
         return Updated(message=f"Updated: {updated.text}", record=updated, previous=record)
 
     def forget(self, record: Record, *, reason: str | None = None, replaced_by: str | None = None) -> Outcome:
@@ -216,6 +215,8 @@ class Write:
         """Merge several records into one; they stay as superseded."""
         merged = self._clean(merged)
         if refused := self.refusal(merged, known=records, inherits=True):
+            return refused
+        if refused := refusal_to_reword(records[0], merged, by_person=self.acting.is_person):
             return refused
         merged = move_to_chat(merged, common_chat(records))
         run = self.acting.run or new_id("run")

@@ -36,8 +36,8 @@ _SHAPES = (
     ("API key", "aiza", r"\bAIza[0-9A-Za-z_-]{35}"),
     ("API key", "ya29.", r"\bya29\.[\w-]{20,}"),
     ("API key", "gocspx-", r"\bGOCSPX-[\w-]{20,}"),
-    ("API key", "akia", r"\bAKIA[A-Z0-9]{16}\b"),
-    ("API key", "asia", r"\bASIA[A-Z0-9]{16}\b"),
+    ("API key", "akia", r"\bAKIA(?![A-Z0-9]*EXAMPLE\b)[A-Z0-9]{16}\b"),
+    ("API key", "asia", r"\bASIA(?![A-Z0-9]*EXAMPLE\b)[A-Z0-9]{16}\b"),
     ("API key", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
     ("API key", "sg.", r"\bSG\.[\w-]{16,}\.[\w-]{16,}"),
     ("API key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,}"),
@@ -61,6 +61,7 @@ _SHAPES = (
     ("token", "shpat_", r"\bshpat_[0-9a-f]{32}"),
     ("token", "dapi", r"\bdapi[0-9a-f]{32}\b"),
     ("token", "ntn_", r"\bntn_[A-Za-z0-9]{40,}"),
+    ("token", "hv", r"\bhv[bsr]\.[A-Za-z0-9_-]{20,}"),
     ("token", "bearer", r"\b(?i:bearer)\s+(?=[\w+/.~=-]{0,60}\d)([A-Za-z0-9+/._~=-]{16,})"),
     (
         "password",
@@ -121,6 +122,46 @@ def _password_pattern() -> re.Pattern[str]:
         rf"(?:{_FOR}(?:{_LINK})|(?P<none>\s+))"
         r"(?P<value>\"[^\"\n]{1,100}\"|'[^'\n]{1,100}'|«[^»\n]{1,100}»|“[^”\n]{1,100}”|`[^`\n]{1,100}`"
         r"|[^\s,;]{3,128})",
+        re.I,
+    )
+
+
+@lru_cache(maxsize=1)
+def _apart_pattern() -> re.Pattern[str]:
+    """Match a password at the end of a line, a few words after the word for it, after a login, or joined to it.
+
+    "пароль от сервера …", "login admin / pass …", "服务器密码…"
+    """
+    words = r"(?:\s+[^\W\d_][^\s\d,;:=_.]{0,30})"
+    return re.compile(
+        rf"(?:(?<!\w)(?:{_CALLED})(?![a-zа-яіїєё-]){words}{{1,4}}?\s+(?P<apart>[^\s,;]{{8,64}})"
+        r"|(?<!\w)(?:log[io]n|user(?:name)?|e-?mail|лог[іи]н)\b\s*[:=]?\s*\S{1,60}\s*[/|,;&]?\s*(?:and\s+)?"
+        r"(?:pass|pw|пароль)\s*[:=/]?\s+(?P<login>[^\s,;]{6,64})"
+        r"|(?:密码|密碼|パスワード|비밀번호|암호)(?P<joined>[!-~]{6,64}))(?=[.,;)]?[ \t]*(?:$|[\n]))",
+        re.I | re.M,
+    )
+
+
+@lru_cache(maxsize=1)
+def _command_pattern() -> re.Pattern[str]:
+    """Match what command lines give as a password: to a client's option, or in a variable such as PGPASSWORD."""
+    rest = r"\b[^\n|;&]{0,200}?\s"
+    return re.compile(
+        rf"\b(?:mysql\w*|mariadb[\w-]*){rest}-p(?P<mysql>(?!ort\b)[^\s'\"`|;&)]{{4,128}})"
+        rf"|\bredis-cli{rest}-a\s+(?P<redis>[^\s`|;&)]{{4,128}})"
+        rf"|\b(?:docker|podman|nerdctl|buildah|skopeo|registry|oc|az)\s+login{rest}-p\s+(?P<login>[^\s`|;&)]{{4,128}})"
+        rf"|\b(?:sshpass|mongo\w*){rest}-p\s*(?P<client>[^\s`|;&)]{{4,128}})"
+        rf"|\bcurl{rest}(?:-u|--user)\s+[^\s:]{{1,60}}:(?P<curl>[^\s`|;&)]{{4,128}})"
+        r"|(?<![A-Za-z$\{])[A-Z][A-Z0-9_]{0,40}(?:PASSWORD|PASSWD|_PWD|_PASS)=(?P<variable>[^\s`|;&)]{4,128})"
+    )
+
+
+@lru_cache(maxsize=1)
+def _bare_token_pattern() -> re.Pattern[str]:
+    """Match a long value that directly follows the name of a credential: "twilio auth token 9f86…"."""
+    return re.compile(
+        r"(?<![A-Za-z])(?:(?:api|access|auth|bot|secret|session|refresh|client|service)[_ -]?(?:key|token|secret)"
+        r"|token)\s+[\"'`]?(?P<value>[A-Za-z0-9_-]{24,200})(?![\w/.:-])",
         re.I,
     )
 
@@ -199,7 +240,9 @@ débil segura perdida segura esquecida fraca забутий складний п�
 _TALK = _set("""the a an in is are was be can by to for and or with of my your too not now no stored long kept same as
 on it if when using used only must should will has have required empty possible""")
 # Values that stand where documentation leaves out the real one.
-_PLACEHOLDERS = _set("pass password passwd pw pwd secret token key xxx xxxx your_password yourpassword mypassword")
+_PLACEHOLDERS = _set("""pass password passwd pw pwd secret token key xxx xxxx yourpassword mypassword changeme changeit
+example""")
+_POSSESSIVES = _set("your my the some new old a user db root admin change me here")
 # Before "key": a key of data or of a keyboard, or one that is meant to be public.
 _OTHER_KEYS = _set("""primary foreign partition sort cache config configuration setting registry dictionary dict map
 hash json yaml toml redis object index composite shard routing lookup flag metric shortcut arrow public gpg pgp gnupg
@@ -247,12 +290,14 @@ def _detect_all(text: str) -> list[Secret]:
                 found.append(Secret(kind, *match.span(match.lastindex or 0)))
     if "://" in lower:
         found += _url_passwords(text)
+    if " -" in text or "=" in text:
+        found += _command_passwords(text)
     foreign = not text.isascii()
     if "-----begin" in lower:
         found += _key_blocks(text)
     if "akia" in lower or "aws" in lower:
         for match in _compile_pattern(_AWS_SECRET).finditer(text):
-            if _is_random(match[0]):
+            if _is_random(match[0]) and "EXAMPLE" not in match[0]:
                 found.append(Secret("API key", *match.span()))
     if _contains_any(lower, _CODES) or (foreign and _contains_any(lower, _CODES_ELSEWHERE)):
         found += [Secret("PIN", *match.span("value")) for match in _code_pattern().finditer(text)]
@@ -262,6 +307,7 @@ def _detect_all(text: str) -> list[Secret]:
         for match in _password_pattern().finditer(text):
             if span := _password(text, match):
                 found.append(Secret("password", *span))
+        found += _passwords_apart(text)
     if _contains_any(lower, _CREDENTIALS) or (foreign and _contains_any(lower, _CREDENTIALS_ELSEWHERE)):
         found += _credentials(text)
     return found
@@ -288,6 +334,40 @@ def _credentials(text: str) -> Iterator[Secret]:
         value = match["value"].rstrip(_TAIL)
         if _is_random(value) and not _is_setting(text, match, value):
             yield Secret("API key" if "key" in match[0].lower() else "token", start, start + len(value))
+    for match in _bare_token_pattern().finditer(text):
+        value = match["value"]
+        if sum(c.isdigit() for c in value) >= 4 and _is_random(value) and not _is_setting(text, match, value):
+            yield Secret("token", *match.span("value"))
+
+
+def _passwords_apart(text: str) -> Iterator[Secret]:
+    for match in _apart_pattern().finditer(text):
+        kind = match.lastgroup or "apart"
+        value = match[kind].rstrip(_TAIL)
+        likely = _is_unpronounceable(value) if kind == "apart" else _is_mixed(value) and any(map(str.isdigit, value))
+        if not likely or _is_placeholder(value):
+            continue
+        yield Secret("password", match.start(kind), match.start(kind) + len(value))
+
+
+def _is_unpronounceable(value: str) -> bool:
+    """Return True for letters and digits that are no name of a thing: with a symbol, in two cases, or many digits."""
+    digits = sum(c.isdigit() for c in value)
+    if len(value) < 8 or digits < 2 or not any(c.isalpha() for c in value) or any(c in "_/:\\.-@" for c in value):
+        return False
+    mixed_case = any(c.islower() for c in value) and any(c.isupper() for c in value[1:])
+    return mixed_case or digits >= 5 or any(c in "!#$%^&*+=" for c in value)
+
+
+def _command_passwords(text: str) -> Iterator[Secret]:
+    for match in _command_pattern().finditer(text):
+        kind = match.lastgroup or ""
+        value = match[kind].strip("\"'")
+        if len(value) < 4 or _is_placeholder(value) or value.startswith("-"):
+            continue
+        if kind == "variable" and not _is_mixed(value):
+            continue
+        yield Secret("password", *match.span(kind))
 
 
 def _url_passwords(text: str) -> Iterator[Secret]:
@@ -299,7 +379,10 @@ def _url_passwords(text: str) -> Iterator[Secret]:
 def _is_placeholder(value: str) -> bool:
     """Return True for what documentation writes instead of a secret: a variable, a call, ``<password>``, ``***``."""
     bare = value.strip("<>[]{}$%*._-").lower()
-    return bare in _PLACEHOLDERS or not bare or bool(_compile_pattern(_REFERENCE).match(value))
+    if bare in _PLACEHOLDERS or not bare or _compile_pattern(_REFERENCE).match(value):
+        return True
+    parts = set(re.split(r"[_-]", bare))
+    return bool(parts & _PLACEHOLDERS) and parts <= _PLACEHOLDERS | _POSSESSIVES
 
 
 def _is_setting(text: str, match: re.Match[str], value: str) -> bool:
@@ -344,9 +427,11 @@ def _password(text: str, match: re.Match[str]) -> tuple[int, int] | None:
     named = named or match[0][:6].lower().startswith(("pwd", "passwd"))
     if named and match["none"] is not None:
         return None
+    if raw.startswith("removed]") and text[match.start() - 1 : match.start()] == "[":
+        return None  # `mask` was here before
     if quoted:
         inside = raw[1:-1]
-        if len(inside) < 3 or inside != inside.strip():
+        if len(inside) < 3 or inside != inside.strip() or _is_placeholder(inside):
             return None
         return (start, end) if match["none"] is None or _is_mixed(inside) else None
     value = raw.rstrip(_TAIL)

@@ -40,8 +40,12 @@ def _earlier_facts(memory: Memory, record: Record) -> list[Record]:
     found: list[Record] = []
     for entry in memory.history(record.id):
         before, after = entry.before, entry.after
-        if before and after and before.content != after.content and before.valid_from < after.valid_from:
-            found.append(replace(before, status="superseded", valid_until=after.valid_from))
+        if not before or not after or before.content == after.content or before.valid_from == after.valid_from:
+            continue
+        if before.valid_from < after.valid_from or entry.op == "update":  # not after an undo
+            until = after.valid_from
+            began = min(before.valid_from, until)
+            found.append(replace(before, status="superseded", valid_from=began, valid_until=until))
     if record.kind == "fact" and record.key:
         found += [one for one in memory.read(kind="fact", key=record.key, status="superseded") if one.id != record.id]
     values = {one.content: one for one in found if one.content != record.content}

@@ -8,12 +8,21 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from recollect.document.memory_md import key_of
-from recollect.errors import NotFoundError
+from recollect.errors import AmbiguousError, NotFoundError
+from recollect.memory.memory import Memory
 from recollect.memory.references import looks_like_id
 from recollect.policy.injection import neutral
 from recollect.records import Conflict, Demoted, Duplicate, Hit, Outcome, Record, Refused, Updated, Written
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, tool
+from recollect.tools.tool import (
+    Scope,
+    ToolAnswer,
+    outcome_of,
+    record_of,
+    refusal_to_change,
+    refusal_to_delete,
+    tool,
+)
 
 Category = Literal["preference", "work_context", "personal_context", "reading_history"]
 _LONG = 500
@@ -162,6 +171,8 @@ def update_memory(
     """Update an existing memory entry (modify value, change category, etc.)"""
     source = f"tool:{scope.tool}"
     with scope.memory.batch() as memory:
+        if (known := _find_any(memory, key)) and (refused := refusal_to_change(known)):
+            return refused
         try:
             outcome = memory.update(key, value, category=category, source=source)
         except NotFoundError:
@@ -188,6 +199,8 @@ def delete_memory(
     """Delete a memory entry (e.g., user says they forgot something or want to remove a belief)."""
     try:
         with scope.memory.batch() as memory:
+            if (known := _find_any(memory, key)) and (refused := refusal_to_delete(known)):
+                return refused
             outcome = memory.forget(key, reason="deleted by a tool")
             for entry in memory.read(kind="daily", key=key) if record_of(outcome).entry_key else ():
                 memory.forget(entry.id, reason="deleted by a tool")
@@ -199,6 +212,13 @@ def delete_memory(
 
 
 TOOLS = (write_memory, read_memory, search_memory, get_memory_context, update_memory, delete_memory)
+
+
+def _find_any(memory: Memory, key: str) -> Record | None:
+    try:
+        return memory.get(key)
+    except (NotFoundError, AmbiguousError):
+        return None
 
 
 def _status(outcome: Outcome) -> Literal["ok", "refused"]:

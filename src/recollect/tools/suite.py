@@ -52,6 +52,10 @@ _PAUSED = {
 }
 
 
+_NOT_THEIRS = (
+    "Not done: in a group you store, change and forget only for the person who speaks ({}). What others shared here can"
+    " be read. They can ask for it themselves."
+)
 _FEW, _SHORT = 20, 4_000
 _DONE = ToolAnswer("already done", "done")
 
@@ -114,7 +118,10 @@ class Suite:
         self.memory = memory.acting(chat=chat)
         self.session, self.chat, self.agent = session, chat, agent
         self._people = {one.user_id: one.acting(chat=chat) for one in (memory, *others)}
-        self._numbers = {_number(name): one for name, one in self._people.items()} if others else {}
+        numbers = {_number(name): one for name, one in self._people.items()}
+        self._numbers = numbers if len(numbers) == len(self._people) else {}
+        """The people by the part of their ids that a channel knows."""
+        self._reads_others = False
         self.fixed_user = not self._have_numbers() if fixed_user is None else fixed_user
         self._spellings = {_spelling(name): tool for name, tool in self.tools.items()}
         self._reading = {tool.name: self._parameters(tool) for tool in self.tools.values()}
@@ -132,10 +139,22 @@ class Suite:
     def response(self, calls: int | None = None) -> Suite:
         """Return the same tools for one response of the model, with a limited number of calls."""
         most = CALLS_PER_RESPONSE if calls is None else check.check_instance("calls", calls, int, "a whole number")
-        bounded = object.__new__(Suite)
-        bounded.__dict__.update(self.__dict__)
-        bounded._allowance = _Allowance(most)
-        return bounded
+        return self._with(_allowance=_Allowance(most))
+
+    def for_speaker(self) -> Suite:
+        """Return the same tools for a group in which the user speaks: the memories of others are only read."""
+        return self._with(_reads_others=True)
+
+    def known_as(self, identity: str) -> Suite:
+        """Return the same tools, in which the user has another id too: that of the channel, such as telegram:12345."""
+        identity = check.check_instance("identity", identity, str, "a user id such as telegram:12345")
+        names = {identity: self.memory, _number(identity): self.memory}
+        return self._with(_numbers=names | self._numbers)
+
+    def _with(self, **changes: Any) -> Suite:
+        changed = object.__new__(Suite)
+        changed.__dict__.update(self.__dict__, **changes)
+        return changed
 
     @property
     def is_response(self) -> bool:
@@ -256,6 +275,11 @@ class Suite:
             values, asked.ignored = read_arguments(self._reading[tool.name], given)
             asked.values = values
             memory = self._whose(tool, values)
+            if self._reads_others and memory.user_id != self.memory.user_id and not tool.reads(values):
+                return asked, (
+                    ToolAnswer(_NOT_THEIRS.format(self.user_number(self.memory.user_id)), "others"),
+                    "refused",
+                )
             asked.user = memory.user_id
             memory._user_memory.check_no_batch()  # the worker thread would wait for this one
         except RecollectError as error:
@@ -481,21 +505,18 @@ class Suite:
 
     def user_number(self, user_id: str) -> str:
         """Return the ``user_id`` by which tools know a participant: "12345" in a group for "telegram:12345"."""
-        return _number(user_id) if self._numbers else user_id
+        return _number(user_id) if self._numbers and len(self._people) > 1 else user_id
 
     def _have_numbers(self) -> bool:
         """Return True if every participant has a number of their own, as the schemas of the tools want it."""
-        names = self._numbers if len(self._numbers) == len(self._people) else self._people
-        return all(name.isdigit() for name in names)
+        return all(self.user_number(name).isdigit() for name in self._people)
 
     def _whose(self, tool: Tool, values: dict[str, Any]) -> Memory:
         """Return the memory of a call. Only participants of the conversation can be named."""
         for parameter in tool.parameters:
             if parameter.arg.user and (named := values[parameter.name]) is not None:
                 number = named.strip().removesuffix(".0")
-                found = self._people.get(named) or self._people.get(number)
-                if found is None and len(self._numbers) == len(self._people):
-                    found = self._numbers.get(number)
+                found = self._people.get(named) or self._people.get(number) or self._numbers.get(number)
                 if found is None:
                     allowed = " or ".join(map(self.user_number, self._people))
                     raise ArgumentsError(f"{parameter.name} is {preview_text(named)}; here it can only be {allowed}")

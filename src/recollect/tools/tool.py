@@ -22,6 +22,13 @@ from recollect.tools.parameters import Parameter, parameters_of, schema_of
 
 Tier = Literal["read_only", "side_effecting", "destructive"]
 Does = Literal["recall", "remember", "change", "forget", "other"]
+_REWRITTEN = frozenset({"fact", "note", "daily"})
+_KEPT = {
+    "message": "a message, which stays as it was said",
+    "observation": "an observation, which stays as it was made; remember a new one instead",
+    "episode": "an episode; update_episode adds to it",
+    "scratch": "in the scratchpad; scratchpad_set replaces it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,22 @@ def record_of(outcome: Outcome) -> Record:
     record = getattr(outcome, "record", None)
     assert isinstance(record, Record)
     return record
+
+
+def refusal_to_change(record: Record) -> ToolAnswer | None:
+    """Return the answer of a tool that would rewrite something other than a fact, a note or a daily entry, or None."""
+    if record.kind in _REWRITTEN:
+        return None
+    told = f"Not changed: {record.id} is {_KEPT.get(record.kind, 'not a note')}."
+    return ToolAnswer(told, f"refused:{record.kind}", "refused")
+
+
+def refusal_to_delete(record: Record) -> ToolAnswer | None:
+    """Return the answer of a tool that would delete a message, or None."""
+    if record.kind != "message":
+        return None
+    told = f"Not deleted: {record.id} is {_KEPT['message']}. The person can erase it themselves."
+    return ToolAnswer(told, "refused:message", "refused")
 
 
 def refusal_answer(outcome: Outcome) -> ToolAnswer:

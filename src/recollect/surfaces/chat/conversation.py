@@ -498,6 +498,7 @@ class Conversation:
         if kept is not None and (kept.session, kept.memory.user_id, self._others) == (here.session, user, others):
             return kept
         tools = self._app.tools(user, *self._suites, session=here.session, chat=self._chat, others=others)
+        tools = tools.known_as(str(self.identity))
         earlier = None if here.title is not None else self._session_before(memory, here.session)
         self._others = others
         self._discussion = Discussion(
