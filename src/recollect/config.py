@@ -67,7 +67,7 @@ class Config:
     message_retention_days: int = _setting(
         0,
         "MEMORY_MESSAGE_RETENTION_DAYS",
-        "how long messages are kept unless marked important, in days; 0: no limit",
+        "how long messages are kept after they were said, unless marked important, in days; 0: no limit",
         0,
         36_500,
     )

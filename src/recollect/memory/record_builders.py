@@ -105,7 +105,7 @@ class RecordBuilders:
             content=content,
             role=role,
             speaker=speaker,
-            expires_at=message_expiry(self._now, self._config.message_retention_days),
+            expires_at=message_expiry(said_at or self._now, self._config.message_retention_days),
         )
 
     def daily(self, content: str, *, section: str | None, day: date | None, **common: Any) -> DailyEntry:
