@@ -166,7 +166,7 @@ def learn_expiring(memory: Memory, extractor: Extractor) -> set[str]:
     extract(memory, now.date() - timedelta(days=1), extractor=extractor)
     read = [run for run in memory.runs(kind=BATCH, limit=None) if run.status == "completed"]
     left = memory.unread(map(read_mark, read), until=now)
-    return {one.id for one in (*left.messages, *left.interactions)}
+    return {message.id for message in left.messages} | {event.id for event in left.interactions}
 
 
 def read_mark(run: ExtractionRun) -> Mark:

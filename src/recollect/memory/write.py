@@ -217,9 +217,9 @@ class Write:
         if refused := self.refusal(merged, known=records, inherits=True):
             return refused
         merged = move_to_chat(merged, common_chat(records))
-        certain = not isinstance(merged, Fact) or self.gate.passes(merged) or not may_be_pruned(merged)
-        if not certain:
-            merged = self.gate.uncertain(merged, self.now.date())
+        certain = True
+        if isinstance(merged, Fact) and not self.gate.passes(merged) and may_be_pruned(merged):
+            certain, merged = False, self.gate.uncertain(merged, self.now.date())
         run = self.acting.run or new_id("run")
         gone = []
         for record in records:  # first, so that undoing the run in reverse frees the key before it is needed
