@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from tests.volume import IS_LONG
 os.environ["MEMORY_TOOL_ASYNC"] = "false"
 """Tests wait for what they call, however busy the machine is. Those of the calls that are queued say otherwise."""
 
-settings.register_profile("everyday", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("everyday", deadline=None, derandomize=True, max_examples=15)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 if not IS_LONG:
@@ -58,10 +59,28 @@ def _built(typer_instance: typer.Typer) -> Any:
 typer.testing._get_command = _built  # type: ignore[attr-defined]
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases of a test as slow, but for as many as its mark ``everyday`` says."""
+    cases: dict[tuple[Path, Any, str], list[pytest.Function]] = {}
+    for item in items:
+        is_long = item.get_closest_marker("slow") is not None
+        if isinstance(item, pytest.Function) and item.get_closest_marker("everyday") and not is_long:
+            cases.setdefault((item.path, item.cls, item.originalname), []).append(item)
+    for found in cases.values():
+        marker = found[0].get_closest_marker("everyday")
+        assert marker is not None
+        # the first and others that stand anywhere in the list, always the same ones
+        others = sorted(found[1:], key=lambda item: zlib.crc32(item.name.encode(errors="surrogatepass")))
+        for item in [found[0], *others][marker.args[0] :]:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish() -> None:
     """Keep what was loaded and collected out of every later search for garbage."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture
@@ -74,7 +93,9 @@ def on_disk() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A server, one for each worker of the run. Do not stop it: other tests use it."""
-    with PostgresServer(settings=_WITHOUT_DISK) as server:
+    in_memory = os.environ.get("PYTEST_DEBUG_TEMPROOT") == str(_MEMORY)
+    folder = Path(tempfile.mkdtemp(prefix="recollect-pg-", dir=_MEMORY)) if in_memory else None
+    with PostgresServer(folder, settings=_WITHOUT_DISK) as server:
         yield server
 
 

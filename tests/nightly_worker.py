@@ -24,7 +24,7 @@ from recollect.store.sqlite import SqliteStore
 from recollect.testing import MemoryStore
 from tests.volume import volume
 
-NIGHTS = int(os.environ.get("RECOLLECT_NIGHTS") or 2)
+NIGHTS = int(os.environ.get("RECOLLECT_NIGHTS") or volume(1, 2))
 FIRST = datetime.now(timezone.utc).replace(hour=20, minute=0, second=0, microsecond=0) - timedelta(days=NIGHTS + 2)
 """The first evening, so that the last is not long ago."""
 READERS = tuple(f"reader-{number}" for number in range(volume(4, 9)))

@@ -215,6 +215,7 @@ print(int(next(line for line in open("/proc/self/status") if line.startswith("Vm
 """
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize(
     "bomb", [pytest.param(bomb, marks=[] if bomb in _EVERYDAY else [pytest.mark.slow]) for bomb in BOMBS]
 )
@@ -229,6 +230,7 @@ def test_R8_archives_that_are_refused_take_no_memory(tmp_path: Path, bomb: str) 
     assert int(done.stdout) < 400, "megabytes at most"
 
 
+@pytest.mark.slow
 def test_R8_a_size_that_is_not_true_is_noticed(memory: recollect.Memory, tmp_path: Path) -> None:
     path = _packed(tmp_path / "a.zip", "records.jsonl", _RECORD + b"\n", 2 << 20)
     data = path.read_bytes()
@@ -332,7 +334,7 @@ def test_R8_a_client_replaces_nothing_but_a_file_either(memory: recollect.Memory
 @pytest.fixture(params=["sqlite", "postgres"])
 def new_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[recollect.Recollect]:
     """Opens memories in a folder or in PostgreSQL."""
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
+    url = request.getfixturevalue("postgres_tables") if request.param == "postgres" else ""
     with recollect.open(tmp_path / "new", database_url=url) as app:
         yield app
 
@@ -382,6 +384,7 @@ def test_F7_an_archive_with_a_line_twice_is_refused_and_nothing_is_stored(
     assert memory.import_(full_archive).written
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize(
     ("member", "name", "value"),
     [

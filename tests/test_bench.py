@@ -250,6 +250,7 @@ def test_U3_bench_says_in_one_line_what_is_wrong(tmp_path: Path, args: tuple[str
 # made-up conversations
 
 
+@pytest.mark.slow
 def test_the_same_seed_tells_the_same() -> None:
     first, again, other = (list(Talk(seed).records(300)) for seed in (1, 1, 2))
     assert first == again != other
@@ -257,6 +258,7 @@ def test_the_same_seed_tells_the_same() -> None:
     assert Talk().narrowed(9, 300) == Talk().narrowed(9, 300)
 
 
+@pytest.mark.slow
 def test_records_are_like_talk() -> None:
     entries = list(Talk().records(2000))
     kinds = Counter(entry.kind for entry in entries)
@@ -271,6 +273,7 @@ def test_records_are_like_talk() -> None:
     assert 0.2 < touched < 0.4, "as in LoCoMo, where it is 28 %"
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("records", [300, 5000])
 def test_filters_leave_something(records: int) -> None:
     entries = list(Talk().records(records))
@@ -287,6 +290,7 @@ def _fits(entry: Entry, wanted: Wanted) -> bool:
     )
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("name", engines.NAMES)
 def test_each_rival_answers_the_same_questions(tmp_path: Path, name: str) -> None:
     assert engines.installed(name), "see the dev dependencies"

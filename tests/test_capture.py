@@ -402,6 +402,7 @@ def told(memory: Memory, clock: FrozenClock, *said: str) -> list[str]:
     return facts(memory)
 
 
+@pytest.mark.everyday(10)
 @pytest.mark.parametrize(
     ("before", "after", "left"),
     [

@@ -155,6 +155,7 @@ def discusses(asked: ModelRequest) -> Turn:
 # the checklist of the design
 
 
+@pytest.mark.slow
 def test_U1_the_manual_checklist_through_the_terminal(tmp_path: Path) -> None:
     with chatting(tmp_path) as terminal:
         # start a discussion, mention your job role → check MEMORY.md after extraction
@@ -278,6 +279,7 @@ def test_U1_ctrl_d_says_goodbye_and_what_was_learned(tmp_path: Path) -> None:
     assert facts(tmp_path) == ["location: Lviv"]
 
 
+@pytest.mark.slow
 def test_U1_a_killed_chat_loses_nothing_said_and_goes_on(tmp_path: Path) -> None:
     asked = threading.Event()
 

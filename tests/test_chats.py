@@ -298,6 +298,7 @@ def rounds(opened: pytest.FixtureRequest) -> int:
     ]
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("chat", [WORK, GROUP])
 def test_C10_no_tool_tells_or_changes_anything_of_another_chat(
     opened: Open, request: pytest.FixtureRequest, chat: str
@@ -319,6 +320,7 @@ def test_C10_no_tool_tells_or_changes_anything_of_another_chat(
                 both.compare(ask, f"{name}({given})", ranked=bool(given.keys() & RANKING))
 
 
+@pytest.mark.everyday(1)
 def test_C10_no_verb_tells_or_changes_anything_of_another_chat(
     opened: Open, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_C10_importing_the_files_of_a_memory_shows_no_chat_to_another(tmp_path: 
         assert _shown(memory) == before and memory.acting(chat="work").read() == []
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("survivor", [TERMINAL, TELEGRAM])
 def test_C10_joining_moves_nothing_from_one_chat_into_another(world: World, survivor: tuple[str, str | int]) -> None:
     for who, chat in ((TERMINAL, "family"), (TELEGRAM, "work")):

@@ -238,6 +238,7 @@ def test_U5_a_batch_is_sent_at_its_end(client: Client) -> None:
     assert memory.count() == {"fact": 1}
 
 
+@pytest.mark.slow
 def test_U5_a_long_list_is_fetched_page_by_page(client: Client) -> None:
     memory = client.user("u1")
     for part in range(2):

@@ -280,6 +280,7 @@ def test_P4_enough_samples() -> None:
     assert len(PROSE) >= 100
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize(
     "text",
     [

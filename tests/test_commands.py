@@ -29,6 +29,7 @@ from recollect.surfaces.chat.speaker import Asker
 from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, cell_width, count_phone_lines, fit_cells, one_safe_line
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.memory_store import MemoryReader, MemoryTransaction, MemoryUser
+from tests.volume import volume
 
 ROOT = Path(__file__).parent.parent
 ME, TERMINAL, STRANGER = ("telegram", 1), ("terminal", "olena"), ("telegram", 666)
@@ -215,10 +216,10 @@ def test_U1_sections_of_the_persons_own_making_are_shown_whatever_they_are_calle
     assert "Page 4 of 4, 31 in all" in str(page)
 
 
-def test_U1_every_page_fits_a_phone_with_500_long_facts(world: World) -> None:
+def test_U1_every_page_fits_a_phone_with_hundreds_of_long_facts(world: World) -> None:
     texts = list(LONG.values())
     with world.memory.batch() as memory:
-        for n in range(500):
+        for n in range(facts := volume(200, 500)):
             text = f"{n} {texts[n % len(texts)]}"
             memory.remember(text[:3900], key=f"k{n}", category=("preference", "work_context", "key_fact")[n % 3])
         for n, text in enumerate([*HOSTILE, *texts]):
@@ -238,7 +239,7 @@ def test_U1_every_page_fits_a_phone_with_500_long_facts(world: World) -> None:
     while "More ›" in labels(page):
         page = world.press(page, "More ›")
         seen += numbers(page)
-    assert len(seen) == len(set(seen)) == 167, "every one is shown, once"
+    assert len(seen) == len(set(seen)) == (facts + 1) // 3, "every one is shown, once"
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
@@ -774,6 +775,7 @@ def test_U1_a_memory_file_edited_by_hand_is_shown_and_remarks_are_told(known: Wo
 # odd input
 
 
+@pytest.mark.everyday(6)
 @pytest.mark.parametrize("command", ["", "search", "forget", "why", "undo", "show", "more", "next", "results", "clear yes",
                                      "link", "reminders", "trends", "pause", "export", "keep", "help"])  # fmt: skip
 def test_U1_odd_input_gets_a_friendly_line(known: World, command: str) -> None:

@@ -122,6 +122,7 @@ def test_G5_a_session_silent_for_half_an_hour_is_found_once_also_after_a_restart
         assert idle_sessions(memory, clock=clock) == []
 
 
+@pytest.mark.slow
 def test_G5_the_oldest_of_many_sessions_are_found_too(memory: Memory, clock: FrozenClock) -> None:
     with memory.batch() as batch:
         for number in range(230):

@@ -235,6 +235,7 @@ class ContextContract:
         assert 900 <= count(block) <= 1000
         assert set(sections(memory.context("fact number 31", max_tokens=1000))) == {CORE, RELEVANT}
 
+    @pytest.mark.everyday(2)
     @pytest.mark.parametrize("counted", ["exactly", "estimated"])
     @pytest.mark.parametrize("code", sorted(PARK))
     def test_C14_the_budget_is_filled_and_kept_in_every_script(
@@ -408,6 +409,7 @@ class Synonyms(HashEmbedder):
         return super().embed([text.replace("zorblatt", "bought a glimmerhorn") for text in texts])
 
 
+@pytest.mark.slow
 class TestInMemory(ContextContract):
     @pytest.fixture
     def app(self, clock: FrozenClock) -> Iterator[Recollect]:
@@ -415,6 +417,7 @@ class TestInMemory(ContextContract):
             yield app
 
 
+@pytest.mark.slow
 class TestPostgres(ContextContract):
     @pytest.fixture
     def app(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Recollect]:
@@ -553,6 +556,7 @@ def test_P8_any_text_becomes_one_line_without_delimiters(text: str) -> None:
     assert not re.search(r"##|```|~~~|<[/|!]|\[/?INST\]|^[-*+>] |^#\s|^system:|[\u200b-\u200f\u2066-\u2069]", said)
 
 
+@pytest.mark.slow
 def test_P8_a_very_long_text_needs_little_time() -> None:
     # Linear, each of them: a minute of backtracking would be noticed.
     for part in ("-", "<", "_ ", "system", "#", "[", "`", "< a", "--- ", "> ", "[ ", "[memory ", "‹", ": ", "\n"):

@@ -258,6 +258,7 @@ def test_U6_many_who_count_at_once_count_the_same(tmp_path: Path) -> None:
 # by the API and the command line
 
 
+@pytest.mark.everyday(1)
 def test_R4_U5_the_api_tells_a_key_that_administers_of_its_own_tenant(where: str) -> None:
     with recollect.open(where) as app:
         log(app, "ours", call("1"), call("2", ms=500.0))
@@ -348,6 +349,7 @@ def visiting(app: Recollect, *tenants: str, code: str = "") -> Iterator[list[Vis
                 visit.http.close()
 
 
+@pytest.mark.everyday(1)
 def test_U6_the_dashboard_shows_every_figure_and_a_table_for_each_chart(where: str) -> None:
     with recollect.open(where) as app:
         app.user("u1").episode("Birthday", "Looked for a cabin")
@@ -414,6 +416,7 @@ def test_U6_a_page_does_not_wait_until_everyone_is_counted(tmp_path: Path, monke
         assert "Still counting" not in visit.get("operator?days=7") and "Calls 3" in visit.seen("operator?days=90")
 
 
+@pytest.mark.everyday(1)
 def test_R4_U6_operators_see_nothing_of_other_tenants(where: str) -> None:
     with recollect.open(where) as app:
         log(app, "bob", call("1", tool="ours_only"))
@@ -578,6 +581,7 @@ def chromium() -> Iterator[Any]:
         yield browser
 
 
+@pytest.mark.slow
 def test_U6_in_a_browser_the_numbers_follow_and_no_page_is_too_wide(chromium: Any, tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
         log(app, "a" * 120, *(call(f"{tool}", tool=f"{tool}_{'x' * 40}") for tool in range(14)))

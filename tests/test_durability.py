@@ -199,6 +199,7 @@ def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, folder: Path, 
 # several processes
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize(
     ("url", "writers"),
     [
@@ -355,6 +356,7 @@ _EVERY = [
 ]
 
 
+@pytest.mark.everyday(6)
 @pytest.mark.parametrize(("operation", "warm", "stride"), _EVERY)
 def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
     spawner: Spawner, template: Path, folder: Path, operation: str, warm: bool, stride: int

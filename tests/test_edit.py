@@ -233,6 +233,7 @@ class EditContract:
         edited(memory.edit(text, day="2026-02-11"))
         assert memory.daily("2026-02-11") == text and memory.days() == [date(2026, 2, 11)]
 
+    @pytest.mark.everyday(10)
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
@@ -301,6 +302,7 @@ class TestInMemory(EditContract):
             yield app
 
 
+@pytest.mark.slow
 class TestPostgres(EditContract):
     @pytest.fixture
     def app(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Recollect]:
@@ -308,6 +310,7 @@ class TestPostgres(EditContract):
             yield app
 
 
+@pytest.mark.slow
 class TestPostgresWithFiles(EditContract):
     @pytest.fixture
     def app(self, clock: FrozenClock, postgres_tables: str, tmp_path: Path) -> Iterator[Recollect]:
@@ -321,7 +324,7 @@ class TestPostgresWithFiles(EditContract):
 @pytest.fixture(params=["sqlite", "postgres"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """The two deployments with files."""
-    where = request.getfixturevalue("postgres_url") if request.param == "postgres" else tmp_path
+    where = request.getfixturevalue("postgres_tables") if request.param == "postgres" else tmp_path
     with recollect.open(where, files=tmp_path if request.param == "postgres" else None, clock=FrozenClock()) as app:
         yield app.user("u1")
         assert app.user("u1").verify() == []

@@ -251,6 +251,7 @@ def _missing(memory: Memory, record_id: str) -> bool:
     return False
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_C18_an_erased_topic_is_in_no_file_and_no_export(tmp_path: Path, seed: int) -> None:
     root = tmp_path / "root"
@@ -277,6 +278,7 @@ def test_C18_an_erased_topic_is_in_no_file_and_no_export(tmp_path: Path, seed: i
         assert memory.erase_topic("depression") == ([], None)
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("files", [False, True])
 def test_C18_an_erased_topic_is_in_no_table(tmp_path: Path, postgres_url: str, files: bool) -> None:
     root = tmp_path / "files"

@@ -18,7 +18,7 @@ SAID = "Wears crimson zephyrquux slippers"
 @pytest.fixture(params=["sqlite", "postgres"])
 def app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[recollect.Recollect]:
     with ExitStack() as stack:
-        where = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+        where = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_tables")
         yield stack.enter_context(recollect.open(where))
 
 
@@ -81,6 +81,7 @@ def test_erasing_something_else_keeps_the_jobs(app: recollect.Recollect) -> None
         assert queue.depth()["ready"] == 1
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("topic", [True, False])
 def test_names_and_keys_that_the_application_chose_are_erased_too(
     app: recollect.Recollect, tmp_path: Path, topic: bool

@@ -70,6 +70,7 @@ def spellings(name: str) -> list[str]:
     return [SAID, f"{SAID.upper()}!", f"- {SAID}", f"> {SAID}", f"First\n\n{SAID}\n\nlast", f"## {SAID}"]
 
 
+@pytest.mark.everyday(12)
 @pytest.mark.parametrize("name", [tool.name for tool in tools_of()])
 def test_R7_no_string_that_a_tool_takes_stores_an_erased_statement(app: recollect.Recollect, name: str) -> None:
     memory = app.user(USER)
@@ -111,6 +112,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize(("tool", "given"), CALLS)
 def test_R7_a_tool_is_refused_wherever_it_puts_an_erased_statement(
     app: recollect.Recollect, tool: str, given: dict[str, Any]
@@ -191,6 +193,7 @@ MARKUP = [
 JOINTS = [" / ", " + ", "~", "+", "%20", ", ", "\u00a0", "_"]
 
 
+@pytest.mark.everyday(12)
 @pytest.mark.parametrize("said", [*(one.format(SAID) for one in MARKUP), *(SAID.replace(" ", one) for one in JOINTS)])
 def test_R7_symbols_and_markup_do_not_hide_an_erased_statement(app: recollect.Recollect, said: str) -> None:
     memory = app.user(USER)

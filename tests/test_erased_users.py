@@ -138,6 +138,7 @@ def test_every_command_opens_what_the_session_says() -> None:
     assert found <= allowed
 
 
+@pytest.mark.slow
 def test_serve_honours_the_files_of_the_environment(tmp_path: Path, postgres_url: str) -> None:
     environ = {"MEMORY_DIR": str(tmp_path), "MEMORY_FILES": "true", "HOME": str(tmp_path)}
     written = _run("remember", SECRET, "--user", "u1", "--root", postgres_url, "--json", **environ)

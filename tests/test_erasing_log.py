@@ -53,6 +53,7 @@ def do_upkeep(root: Path) -> None:
     run_command(root, "upkeep")
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("later", [write_again, do_upkeep])
 def test_R7_an_erasure_that_a_reader_holds_up_says_so_and_is_finished_later(
     tmp_path: Path, later: Callable[[Path], None]
@@ -110,6 +111,7 @@ def _erase_and_die(app: recollect.Recollect, memory: recollect.Memory, record_id
     memory.erase(record_id)
 
 
+@pytest.mark.slow
 def test_R7_a_cleared_memory_says_in_a_batch_too_what_is_pending(tmp_path: Path) -> None:
     store_secret(tmp_path)
     with recollect.open(tmp_path) as app, long_read(tmp_path / "u1" / "memory.db"):
@@ -118,6 +120,7 @@ def test_R7_a_cleared_memory_says_in_a_batch_too_what_is_pending(tmp_path: Path)
         assert outcome.receipt.still_pending and "pending" not in outcome.receipt.removed
 
 
+@pytest.mark.slow
 def test_R7_an_erased_user_says_which_logs_are_pending(tmp_path: Path) -> None:
     store_secret(tmp_path)
     with recollect.open(tmp_path) as app, app.queue() as queue:

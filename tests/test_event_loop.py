@@ -264,6 +264,7 @@ def _arguments(verb: str, tmp_path: Path) -> tuple[list[Any], dict[str, Any]]:
     return args, named
 
 
+@pytest.mark.everyday(20)
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("notices", "embed")])
 def test_W1_whatever_is_awaited_of_a_memory_the_loop_goes_on(
     verb: str, app: Recollect, gate: Gate, tmp_path: Path
@@ -333,6 +334,7 @@ def _example(schema: dict[str, Any]) -> Any:
     return "tea"
 
 
+@pytest.mark.everyday(15)
 @pytest.mark.parametrize("tool", [tool.name for tool in tools_of(())])
 def test_W1_whatever_tool_is_awaited_the_loop_goes_on(tool: str, app: Recollect, gate: Gate) -> None:
     async def main() -> None:
@@ -368,7 +370,7 @@ def test_W1_the_calls_of_a_response_are_awaited_one_after_the_other_beside_the_l
 def _open(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Recollect:
     if kind == "sqlite":
         return recollect.open(tmp_path)
-    return recollect.open(request.getfixturevalue("postgres_url"))
+    return recollect.open(request.getfixturevalue("postgres_tables"))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -613,7 +613,7 @@ def test_G3_a_kill_at_any_instant_changes_nothing_in_the_end(
 ) -> None:
     url = request.getfixturevalue("postgres_url") if where == "postgres" else ""
     seed = os.environ.get("RECOLLECT_SEED") or str(random.SystemRandom().getrandbits(32))
-    users = [f"u{number}" for number in range(9 if url else 31)]
+    users = [f"u{number}" for number in range(9 if url else volume(11, 31))]
     with opened(str(tmp_path), url) as app:
         for user in users:
             lived(app.user(user))
@@ -695,6 +695,7 @@ def test_G3_G10_a_good_answer_is_stored_with_its_provenance(memory: Memory, cloc
     assert "- Talked about houses" in memory.daily(DAY)
 
 
+@pytest.mark.everyday(5)
 @pytest.mark.parametrize(
     "bad",
     [
@@ -818,6 +819,7 @@ FAILURES: list[tuple[str, list[Any]]] = [
 ]
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize(("kind", "script"), FAILURES)
 def test_G3_G2_a_failing_model_leaves_it_to_the_rules_and_says_so(
     memory: Memory, clock: FrozenClock, kind: str, script: list[Any]
@@ -915,6 +917,7 @@ def test_P6_a_model_that_repeats_the_memory_block_teaches_nothing(memory: Memory
 # hostile conversations
 
 
+@pytest.mark.everyday(24)
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: str(case["name"]))
 @pytest.mark.parametrize("way", ["rules", "model", "uncited", "agent"])
 def test_P8_P5_nothing_hostile_becomes_a_fact(

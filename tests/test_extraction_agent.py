@@ -91,6 +91,7 @@ def test_G3_a_model_that_fails_halfway_loses_nothing_of_what_it_did(memory: Memo
     assert done.run is not None and done.run.details["problem"] == "rejected: the rest by rules"
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize(
     "call",
     [

@@ -78,6 +78,7 @@ def test_T4_full_memory_lifecycle(app: recollect.Recollect) -> None:
     assert call("recall_facts", user_id=999)["count"] == 0
 
 
+@pytest.mark.slow
 def test_T4_100_concurrent_tool_calls(app: recollect.Recollect) -> None:
     async def remember_random_fact(user_id: int) -> str:
         suite = app.tools(user_id, "facts", chat="1")

@@ -290,8 +290,9 @@ def mortal() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("with_files", [False, True])
-@pytest.mark.parametrize("immediate", [False, True])
+@pytest.mark.parametrize("immediate", [True, False])
 def test_F8_a_server_that_stops_and_starts_loses_nothing(
     mortal: PostgresServer, tmp_path: Path, with_files: bool, immediate: bool
 ) -> None:
@@ -431,6 +432,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("seed", seeds(1, 3))
 @pytest.mark.parametrize("damage", _DAMAGES, ids=lambda damage: damage.__name__.strip("_"))
 def test_F9_a_damaged_database_says_so_and_is_rebuilt(large: Path, tmp_path: Path, damage: Damage, seed: int) -> None:

@@ -19,7 +19,7 @@ from recollect.memory.files import disk as files_module
 from recollect.memory.files import file_system
 from recollect.testing import FrozenClock
 from recollect.userid import folder_name
-from tests.volume import volume
+from tests.volume import first, volume
 
 
 @dataclass
@@ -60,7 +60,7 @@ def save_calmly(path: Path, data: bytes) -> None:
     os.utime(path, (written + 10, written + 20))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=first(1, ["sqlite", "postgres"]))
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
     """Both deployments that have files: the embedded one, and seed B's with PostgreSQL as the database."""
     where = request.getfixturevalue("postgres_tables") if request.param == "postgres" else tmp_path

@@ -19,8 +19,8 @@ import pytest
 import recollect
 from tests.process_worker import ProcessWorker
 
-_PARTS = 12
-"""Each is killed at every twelfth step: the first in the everyday run, all in the long one."""
+_PARTS = 24
+"""Each is killed at every twenty-fourth step: the first in the everyday run, all in the long one."""
 _CHANGES = ("open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.chmod", "sqlite3.connect")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import recollect
 from recollect.work.contract import Done, Job, Queue, Task
 from recollect.work.worker import Worker
 from tests.fakes.queue import MemoryQueue
+from tests.program import run_separately
 from tests.test_late import ahead, contents, killed, opened, waiting
 
 
@@ -30,6 +30,7 @@ def queue(app: recollect.Recollect) -> Iterator[Queue]:
         yield queue
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("by", ["a worker", "the next process that opens tools"])
 def test_W2_a_queued_call_is_done_behind_a_job_that_nobody_can_do(tmp_path: Path, by: str) -> None:
     with opened(str(tmp_path)) as app, app.queue() as queue:
@@ -63,10 +64,7 @@ def test_W2_a_worker_is_not_idle_while_its_job_waits_for_that_of_another_worker(
 
 
 def _recollect(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
-    return subprocess.run(
-        [*program, *arguments, "--root", str(root)], capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
+    return run_separately(*arguments, "--root", str(root), text=True, stdin=subprocess.DEVNULL)
 
 
 def test_W2_the_program_tells_of_jobs_it_cannot_do_and_removes_them_on_request(tmp_path: Path, queue: Queue) -> None:

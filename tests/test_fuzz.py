@@ -21,6 +21,7 @@ from tests.soak.requests import check_answer
 SMALL = 40
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("area", fuzz.AREAS)
 def test_no_generated_case_breaks_anything(area: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cases, calls, documents, requests):

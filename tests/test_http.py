@@ -37,7 +37,7 @@ from recollect.testing import FrozenClock
 from recollect.verbs import ELSEWHERE, VERBS
 from tests.serving import serving
 from tests.test_event_loop import Gate, GatedStore, Watch, turn
-from tests.volume import volume
+from tests.volume import sample, volume
 from tests.words import mentions
 
 _numbers = count()
@@ -213,6 +213,7 @@ def test_R4_U5_runs_and_identities_are_the_tenants_own(tenants: Callable[..., Te
     problem(default.http.post("/v1/identities/bind", json=who | {"user": f"@{one.name}/42"}), 422, "InvalidInputError")
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize(
     "user", ["a/b", "..", ".", "%2F", "ü 1", "?x#y", "a:b@c", "\U0001f375", "users", "+ &=", "'\""]
 )
@@ -372,6 +373,7 @@ def test_U5_without_a_key_only_this_machine_is_let_in_and_with_the_first_one_nob
         service.Server(app, Address.parse("0.0.0.0:0"), hosts=["memory.example.com"])
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip"])
 def test_U5_a_proxy_before_a_server_without_keys_lets_nobody_in(tmp_path: Path, name: str) -> None:
     with recollect.open(tmp_path) as app, serving(app) as url:
@@ -503,6 +505,7 @@ def test_U5_a_whole_number_is_one_however_it_is_written(tenant: Tenant) -> None:
     assert len(last["result"]) == 1 and last["next"] is None
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("verb", ["read", "history", "sessions", "calls", "interactions"])
 @pytest.mark.parametrize("cursor", ["next", "W10", "WzAsMV0", "WzAsInllc3RlcmRheSIsImEiXQ", "WzAsIlx1MDAwMCIsIngiXQ"])
 def test_U5_a_cursor_that_was_not_given_here_is_refused(tenant: Tenant, verb: str, cursor: str) -> None:
@@ -842,30 +845,30 @@ def _ended(process: subprocess.Popen[str]) -> int:
     return code
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_U5_W2_a_kill_between_the_effect_and_the_answer_does_nothing_twice(tmp_path: Path) -> None:
-    where = str(tmp_path)
-    requests: list[tuple[str, dict[str, Any]]] = [
-        ("note", {"content": "Likes tea"}),
-        ("tools/memory_save", {"arguments": {"content": "Likes rum"}}),
-    ]
-    for path, body in requests:
-        process, url = _process(where, "kill")
-        with pytest.raises(httpx.TransportError):
-            httpx.post(f"{url}/v1/users/42/{path}", json=body, headers={"idempotency-key": f"request to {path}"})
-        assert process.wait(PATIENCE) == -signal.SIGKILL
-        assert process.stdout is not None
-        process.stdout.close()
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("note", {"content": "Likes tea"}), ("tools/memory_save", {"arguments": {"content": "Likes tea"}})],
+)
+def test_U5_W2_a_kill_between_the_effect_and_the_answer_does_nothing_twice(
+    tmp_path: Path, path: str, body: dict[str, Any]
+) -> None:
+    process, url = _process(str(tmp_path), "kill")
+    headers = {"idempotency-key": f"request to {path}"}
+    with pytest.raises(httpx.TransportError):
+        httpx.post(f"{url}/v1/users/42/{path}", json=body, headers=headers)
+    assert process.wait(PATIENCE) == -signal.SIGKILL
+    assert process.stdout is not None
+    process.stdout.close()
     with recollect.open(tmp_path) as app:
-        assert len(app.user("42").history()) == 2
-        with serving(app) as url:
-            for path, body in requests:
-                headers = {"idempotency-key": f"request to {path}"}
-                answers = [httpx.post(f"{url}/v1/users/42/{path}", json=body, headers=headers) for _ in range(2)]
-                assert answers[0].is_success and answers[0].content == answers[1].content
         memory = app.user("42")
-        assert len(memory.history()) == 2 and memory.verify() == []
-        assert sorted(note.content for note in memory.read(kind="note")) == ["Likes rum", "Likes tea"]
+        assert len(memory.history()) == 1
+        with serving(app) as url:
+            answers = [httpx.post(f"{url}/v1/users/42/{path}", json=body, headers=headers) for _ in range(2)]
+            assert answers[0].is_success and answers[0].content == answers[1].content
+        assert len(memory.history()) == 1 and memory.verify() == []
+        assert [note.content for note in memory.read(kind="note")] == ["Likes tea"]
 
 
 def lose_answers(tenant: Tenant) -> None:
@@ -1160,6 +1163,7 @@ def test_U5_who_is_too_slow_is_let_go(tmp_path: Path, monkeypatch: pytest.Monkey
         assert httpx.get(f"{url}/v1/users").json()["result"] == []
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize(
     "sent",
     [
@@ -1377,6 +1381,7 @@ def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
         app.user("42").remember("Likes tea", key="drink")
         schema = schemathesis.openapi.from_url(f"{url}/v1/openapi.json")
         operations: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
+        operations = list(sample(4, operations))
         for operation in operations:
             for mode, labels in judged.items():
 
@@ -1390,8 +1395,8 @@ def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
                     try_it()
                 except Unsatisfiable:
                     assert mode is GenerationMode.NEGATIVE, operation.label  # where nothing is taken, nothing is wrong
-        assert len(judged[GenerationMode.POSITIVE]) == len(operations) > len(VERBS)
-        assert len(judged[GenerationMode.NEGATIVE]) > len(VERBS)
+        assert len(judged[GenerationMode.POSITIVE]) == len(operations) > len(VERBS) // volume(4, 1)
+        assert len(judged[GenerationMode.NEGATIVE]) > len(VERBS) // volume(4, 1)
         for user in app.users():
             assert app.user(user).verify() == []
 

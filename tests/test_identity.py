@@ -32,6 +32,7 @@ from recollect.memory.memory import Memory
 from recollect.surfaces.cli import identity, read_commands, write_commands  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app
 from recollect.testing import FrozenClock, MemoryStore
+from tests.volume import first, volume
 from tests.words import mentions
 
 TERMINAL, TELEGRAM, WEB = ("terminal", "olena"), ("telegram", 12345), ("web", "olena@example.org")
@@ -88,7 +89,7 @@ class World:
             return sum(view.rows("copy", id=row[0])[0][0] is not None for row in view.rows("outlived", now="9999"))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=first(1, ["sqlite", "postgres"]))
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     where = str(tmp_path / "memory") if request.param == "sqlite" else request.getfixturevalue("postgres_tables")
     clock = FrozenClock()
@@ -288,7 +289,7 @@ def test_R4_guessing_is_limited_for_each_identity_and_a_restart_does_not_help(wo
 
 def test_R4_wrong_codes_of_others_keep_nobody_from_linking(folder: World) -> None:
     right = folder.identities.start_link(TERMINAL).text
-    for account in range(40):
+    for account in range(volume(10, 40)):
         for number in range(TRIES):
             wrong = f"{ALPHABET[account % 31]}{ALPHABET[number]}{ALPHABET[account // 31]}2222222"
             refused("wrong", lambda name=account, code=wrong: folder.identities.enter_code(("telegram", name), code))  # type: ignore[misc]
@@ -425,6 +426,7 @@ def test_P5_secrets_do_not_come_in_by_a_joining(folder: World) -> None:
     assert said(folder.memory(TERMINAL)) == {"Likes tea"}
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize(
     ("ours", "theirs", "both"),
     [("on", "paused", "paused"), ("paused", "on", "paused"), ("paused", "incognito", "incognito")],
@@ -590,6 +592,7 @@ def _erase_record(memory: Memory) -> object:
     return memory.erase(memory.read(kind="fact")[0].id)
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize(
     "act",
     [
@@ -827,6 +830,7 @@ def test_R7_erasing_one_in_the_middle_of_their_joining_takes_along_what_came_so_
     assert b"zeppelin" not in world.bytes()
 
 
+@pytest.mark.everyday(1)
 def test_R7_what_was_erased_two_joinings_ago_is_not_learned_again(world: World) -> None:
     theirs = world.memory(TELEGRAM)
     theirs.erase(theirs.remember("Flies a zeppelin").record.id)  # type: ignore[attr-defined]
@@ -1172,10 +1176,11 @@ def _elsewhere(*args: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("what", ["join", "unlink"])
 def test_R5_a_kill_anywhere_leaves_a_joining_that_can_be_completed(tmp_path: Path, what: str) -> None:
     _fill(str(tmp_path / "template"))
-    _elsewhere("kills", what, tmp_path / "template", *(tmp_path / str(number) for number in range(6)))
+    _elsewhere("kills", what, tmp_path / "template", *(tmp_path / str(number) for number in range(volume(2, 6))))
 
 
 @pytest.mark.parametrize("what", ["join", "unlink"])
@@ -1184,11 +1189,13 @@ def test_R5_a_kill_anywhere_on_postgres(postgres: Any, what: str) -> None:
     _elsewhere("kills", what, "", *(postgres.empty_url() for _ in range(3)))
 
 
+@pytest.mark.everyday(1)
 def test_R4_of_several_who_enter_a_code_at_once_one_does(world: World) -> None:
     world.recollect.close()
     _elsewhere("race", world.where)
 
 
+@pytest.mark.slow
 def test_R5_both_sides_may_confirm_and_undo_at_once(world: World) -> None:
     world.recollect.close()
     _elsewhere("both", world.where)

@@ -216,6 +216,7 @@ def close(index: Index, words: Sequence[str], expected: dict[str, float]) -> Non
     assert ranked == pytest.approx(plainly, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_S1_ranks_as_the_plain_formula_whatever_happened_before(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
@@ -266,6 +267,7 @@ def test_S1_filters_and_columns_agree_with_the_records(seed: int, tmp_path: Path
             assert index.trusted[number] == record.trusted
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_S9_each_message_knows_its_neighbours_whatever_happened_before(seed: int, tmp_path: Path) -> None:
     for index, records, _ in history(random.Random(seed), 400, tmp_path / "index"):

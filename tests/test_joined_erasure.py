@@ -77,6 +77,7 @@ def test_R7_the_command_line_erases_a_topic_from_a_copy(tmp_path: Path) -> None:
     assert b"zoloftium" not in stored
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize(
     "erase", [lambda memory: memory.erase_topic("zoloftium"), lambda memory: memory.erase("drink"), Memory.clear]
 )
@@ -112,6 +113,7 @@ def test_R7_what_an_erased_user_brought_along_is_not_learned_again(world: World)
     assert memory.verify() == []
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("survivor", [TERMINAL, TELEGRAM])
 @pytest.mark.parametrize("erase", [lambda memory: memory.erase_topic("zoloftium"), Memory.clear])
 def test_R7_erased_interactions_do_not_come_back_by_a_link(

@@ -162,8 +162,8 @@ class TestSqlite(KeysContract):
 
 class TestPostgres(KeysContract):
     @pytest.fixture
-    def apps(self, clock: FrozenClock, postgres_url: str) -> Iterator[tuple[Recollect, Recollect]]:
-        with recollect.open(postgres_url, clock=clock) as one, recollect.open(postgres_url, clock=clock) as other:
+    def apps(self, clock: FrozenClock, postgres_tables: str) -> Iterator[tuple[Recollect, Recollect]]:
+        with recollect.open(postgres_tables, clock=clock) as one, recollect.open(postgres_tables, clock=clock) as other:
             yield one, other
 
 

@@ -11,6 +11,7 @@ import pytest
 import recollect
 from recollect import Conflict, Duplicate, Memory, Written
 from recollect.testing import MemoryStore
+from tests.volume import volume
 
 PAIRS: list[dict[str, Any]] = [
     json.loads(line)
@@ -24,6 +25,7 @@ def second(memory: Memory, pair: dict[str, Any]) -> recollect.Outcome:
     return memory.remember(pair["b"], key=pair["key_b"])
 
 
+@pytest.mark.slow
 def test_P3_the_same_is_found_and_what_differs_is_kept_apart() -> None:
     app = recollect.open(MemoryStore())
     found = wrong = 0
@@ -40,7 +42,7 @@ def test_P3_the_same_is_found_and_what_differs_is_kept_apart() -> None:
 def test_P2_a_duplicate_is_found_among_thousands_of_other_facts() -> None:
     memory = recollect.open(MemoryStore()).user("u1")
     with memory.batch() as batch:
-        for number in range(2000):
+        for number in range(volume(1000, 2000)):
             batch.remember(f"Likes to visit town {number} in the company of friend {number * 7919 % 2003}")
         for pair in PAIRS:
             if pair["same"] and not pair["key_a"]:

@@ -65,6 +65,7 @@ class LargeHome(Home):
         return super().open(**{"index_limit": 1, **settings})
 
 
+@pytest.mark.slow
 class TestRecall:
     """Some of what recall must do everywhere."""
 
@@ -73,8 +74,8 @@ class TestRecall:
     memory = RecallContract.memory
 
     @pytest.fixture
-    def home(self, clock: FrozenClock, postgres_url: str) -> Iterator[Home]:
-        with closing(LargeHome(postgres_url, clock)) as home:
+    def home(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Home]:
+        with closing(LargeHome(postgres_tables, clock)) as home:
             yield home
 
     test_S1_filters = RecallContract.test_S1_each_filter_and_all_together_choose_what_they_say
@@ -108,19 +109,19 @@ def clock() -> FrozenClock:
 
 
 @pytest.fixture
-def opened(postgres_url: str, clock: FrozenClock) -> Iterator[Callable[..., Recollect]]:
+def opened(postgres_tables: str, clock: FrozenClock) -> Iterator[Callable[..., Recollect]]:
     """Opens the same memories with a limit: each time as another process would."""
     with ExitStack() as stack:
 
         def open_with(limit: int, **settings: Any) -> Recollect:
-            return stack.enter_context(recollect.open(postgres_url, clock=clock, index_limit=limit, **settings))
+            return stack.enter_context(recollect.open(postgres_tables, clock=clock, index_limit=limit, **settings))
 
         yield open_with
 
 
 @pytest.fixture
-def sql(postgres_url: str) -> Iterator[Callable[..., list[Any]]]:
-    with psycopg.connect(postgres_url, autocommit=True) as db:
+def sql(postgres_tables: str) -> Iterator[Callable[..., list[Any]]]:
+    with psycopg.connect(postgres_tables, autocommit=True) as db:
 
         def run(statement: str, *values: Any) -> list[Any]:
             cursor = db.execute(statement.encode(), values or None)
@@ -171,6 +172,7 @@ def test_D2_a_large_user_gets_the_answers_of_the_index(opened: Callable[..., Rec
     assert_same(opened(50).user("u1"), small, step=1)
 
 
+@pytest.mark.slow
 def test_D2_and_so_with_vectors(opened: Callable[..., Recollect], clock: FrozenClock) -> None:
     small, large = (opened(limit, embedder=HashEmbedder()).user("u1") for limit in (NEVER, 50))
     lived(small, clock)
@@ -201,6 +203,7 @@ def test_S3_every_change_is_seen_at_once_by_everyone(opened: Callable[..., Recol
     assert_same(other, small)
 
 
+@pytest.mark.slow
 def test_S3_within_a_batch_and_after_one_that_failed(opened: Callable[..., Recollect], clock: FrozenClock) -> None:
     large = opened(5).user("u1")
     lived(large, clock, 5)
@@ -360,6 +363,7 @@ def test_S2_who_has_become_too_large_is_soon_compared_by_vectors(
     until(lambda: sql("SELECT count(*) FROM memory_meanings") == [(10,)])
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("dimensions", [1, 7, 64, 1000, 5000])
 def test_S2_vectors_of_any_size_are_compared(opened: Callable[..., Recollect], dimensions: int) -> None:
     memory = opened(1, embedder=HashEmbedder(dimensions)).user("u1")
@@ -370,6 +374,7 @@ def test_S2_vectors_of_any_size_are_compared(opened: Callable[..., Recollect], d
     assert contents(hits)[0] == "quince harbour" and hits.mode == "words and vectors" and is_large(memory)
 
 
+@pytest.mark.slow
 def test_D1_writers_and_searchers_at_once_miss_nothing(
     opened: Callable[..., Recollect], sql: Callable[..., list[Any]]
 ) -> None:
@@ -405,7 +410,7 @@ def test_D1_writers_and_searchers_at_once_miss_nothing(
     assert sql(f"{counted} GROUP BY term ORDER BY term") == sql("SELECT term, passages FROM memory_terms ORDER BY term")
 
 
-def test_D1_another_process_finds_it_and_is_found(opened: Callable[..., Recollect], postgres_url: str) -> None:
+def test_D1_another_process_finds_it_and_is_found(opened: Callable[..., Recollect], postgres_tables: str) -> None:
     memory = opened(3).user("u1")
     for n in range(5):
         memory.note(f"number {n}")
@@ -418,7 +423,7 @@ def test_D1_another_process_finds_it_and_is_found(opened: Callable[..., Recollec
         "    assert len(memory.search('number')) == 5\n"
         "    assert memory._user_memory.index.is_large and not memory._user_memory.index.is_loaded\n"
     )
-    subprocess.run([sys.executable, "-c", program, postgres_url], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", program, postgres_tables], check=True, timeout=120)
     assert contents(memory.search("quince")) == ["a quince from elsewhere"]
 
 
@@ -440,12 +445,12 @@ def test_S1_odd_words_are_only_words(opened: Callable[..., Recollect]) -> None:
 
 
 def test_D1_where_nothing_can_be_written_search_goes_on(
-    opened: Callable[..., Recollect], postgres_url: str, clock: FrozenClock
+    opened: Callable[..., Recollect], postgres_tables: str, clock: FrozenClock
 ) -> None:
     memory = opened(NEVER).user("u1")
     for n in range(12):
         memory.note(f"harbour {INVENTED[n]}")
-    frozen = f"{postgres_url}%20-cdefault_transaction_read_only%3Don"
+    frozen = f"{postgres_tables}%20-cdefault_transaction_read_only%3Don"
     for is_prepared in (False, True):
         with recollect.open(frozen, clock=clock, index_limit=5) as app:
             reader = app.user("u1")
@@ -456,7 +461,7 @@ def test_D1_where_nothing_can_be_written_search_goes_on(
 
 
 def test_D1_a_process_killed_while_it_hands_over_the_words_loses_nothing(
-    opened: Callable[..., Recollect], postgres_url: str, sql: Callable[..., list[Any]]
+    opened: Callable[..., Recollect], postgres_tables: str, sql: Callable[..., list[Any]]
 ) -> None:
     with opened(NEVER).user("u1").batch() as batch:
         for n in range(60):
@@ -471,7 +476,7 @@ def test_D1_a_process_killed_while_it_hands_over_the_words_loses_nothing(
         "partial_index.index_passages = killed\n"
         "recollect.open(sys.argv[1], index_limit=5).user('u1').search('harbour')\n"
     )
-    assert subprocess.run([sys.executable, "-c", program, postgres_url], timeout=120).returncode == -9
+    assert subprocess.run([sys.executable, "-c", program, postgres_tables], timeout=120).returncode == -9
     assert sql("SELECT complete, records, passages FROM memory_large") == [(False, 30, 30)]
     memory = opened(5).user("u1")
     assert len(memory.search("harbour", limit=100)) == 60 and is_large(memory)
@@ -544,6 +549,7 @@ def test_S1_rebuilding_the_index_makes_the_words_anew(
     assert_same(memory, opened(NEVER).user("u1"))
 
 
+@pytest.mark.slow
 def test_S1_rebuilding_what_was_only_begun_finishes_it(
     opened: Callable[..., Recollect], clock: FrozenClock, sql: Callable[..., list[Any]]
 ) -> None:
@@ -601,12 +607,13 @@ def test_S1_a_fact_with_another_key(opened: Callable[..., Recollect]) -> None:
         assert is_large(reader)
 
 
+@pytest.mark.slow
 def test_S2_many_vectors_are_compared_as_an_index_in_memory_does(
-    opened: Callable[..., Recollect], postgres_url: str, clock: FrozenClock, sql: Callable[..., list[Any]]
+    opened: Callable[..., Recollect], postgres_tables: str, clock: FrozenClock, sql: Callable[..., list[Any]]
 ) -> None:
     letters, embedder, now = random.Random(9), HashEmbedder(), clock()
     texts = [" ".join("".join(letters.choices("abcdefgh", k=6)) for _ in range(6)) for _ in range(MANY)]
-    store = PostgresStore(postgres_url)
+    store = PostgresStore(postgres_tables)
     with closing(store), store.user("u1").write() as tx:  # past the write path, which takes longer
         notes = [
             Note(id=new_id("note"), content=text, created_at=now, updated_at=now, valid_from=now, seq=tx.next_seq())

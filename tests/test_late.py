@@ -41,7 +41,7 @@ def ahead(minutes: int = 5) -> datetime:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+    return str(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgres_tables"))
 
 
 def opened(where: str, **settings: Any) -> recollect.Recollect:
@@ -289,6 +289,7 @@ def killed(where: str, name: str = "memory_save", arguments: str = '{"content": 
     return call
 
 
+@pytest.mark.everyday(1)
 def test_W2_a_kill_does_not_lose_what_was_queued(where: str) -> None:
     call = killed(where)
     with opened(where, clock=ahead) as app:
@@ -314,6 +315,7 @@ def test_W2_an_embedded_process_does_what_a_killed_one_left_without_any_worker(t
         assert contents(app.user("u1").read(kind="note")) == ["Likes oolong", "exists"]
 
 
+@pytest.mark.everyday(1)
 def test_R7_an_erased_user_is_not_brought_back_by_what_was_queued(where: str) -> None:
     killed(where)
     with opened(where, clock=ahead) as app:

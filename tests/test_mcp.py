@@ -259,6 +259,7 @@ ONE_OF_EACH: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.everyday(1)
 @both_protocols
 def test_U4_over_stdio_every_suite_is_offered_as_declared_and_can_be_called(tmp_path: Path, mode: str) -> None:
     async def check() -> None:
@@ -311,7 +312,7 @@ def test_U4_the_user_is_never_an_argument(shared: Web, mode: str) -> None:
     asyncio.run(check())
     with recollect.open(shared.root) as opened:
         for user in ("ann", "ben"):
-            assert not opened.user(user).search(f"hurried {mode}")
+            assert not opened.user(user).search("hurried")
 
 
 @both_protocols
@@ -566,6 +567,7 @@ def test_U4_tokens_are_checked_and_read_again_when_they_change(tmp_path: Path) -
         assert not [line for line in server.log if EVE in line or ANN in line]
 
 
+@pytest.mark.everyday(1)
 @both_protocols
 def test_U4_users_at_once_are_kept_apart(shared: Web, mode: str) -> None:
     async def one(token: str, other: str, word: str) -> None:

@@ -68,6 +68,7 @@ class TestInMemory(MemoryContract):
             yield app
 
 
+@pytest.mark.slow
 class TestPostgres(MemoryContract):
     @pytest.fixture
     def app(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Recollect]:
@@ -75,6 +76,7 @@ class TestPostgres(MemoryContract):
             yield app
 
 
+@pytest.mark.slow
 class TestPostgresWithFiles(MemoryContract):
     @pytest.fixture
     def app(self, clock: FrozenClock, postgres_tables: str, tmp_path: Path) -> Iterator[Recollect]:

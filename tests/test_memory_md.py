@@ -595,6 +595,7 @@ def test_a_large_file_is_read() -> None:
     assert document.add("Key Facts", "one more").render().startswith(text)
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize(
     "unit",
     [

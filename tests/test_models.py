@@ -113,6 +113,7 @@ def test_G1_a_model_of_any_provider_answers(protocol: str, streamed: bool) -> No
     assert any("Welcome back." in message.text for message in asked.messages if message.role == "assistant")
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_G2_the_loop_runs_the_calls_and_hands_the_results_back(
@@ -295,6 +296,7 @@ def test_time_that_ends_within_the_first_request_is_an_error() -> None:
 # failures
 
 
+@pytest.mark.everyday(12)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     ("turn", "kind", "tries"),
@@ -333,6 +335,7 @@ def test_G2_every_failure_has_a_kind_and_tells_nothing_of_what_was_said(
         assert 0.25 <= pauses[0] <= 0.5 and 0.5 <= pauses[1] <= 1
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_provider_that_does_not_answer(protocol: str, streamed: bool) -> None:
@@ -368,6 +371,7 @@ def test_the_attempts_are_limited_and_one_is_one() -> None:
     assert len(server.requests) == 6
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_was_handed_on_is_not_said_twice(protocol: str) -> None:
     pieces: list[str] = []
@@ -451,6 +455,7 @@ def test_data_by_schema(protocol: str) -> None:
     assert server.problems == [] and server.requests[0].tools[0].name == "answer"
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("wrong", [Call("answer", {"facts": ["too long"]}), Call("answer", {}), Say("Sorry, what?")])
 def test_data_that_does_not_pass_is_corrected(protocol: str, wrong: Any) -> None:
@@ -691,6 +696,7 @@ def test_the_key_goes_to_the_model_it_belongs_to_and_to_no_other(monkeypatch: py
 # one model for all
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_many_threads_share_a_model(app: recollect.Recollect, protocol: str) -> None:
     def script(asked: ModelRequest) -> Any:

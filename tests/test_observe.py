@@ -75,6 +75,7 @@ def test_G6_json_is_read_in_and_out_of_code_fences(memory: Memory, fence: str) -
     assert found is not None and found.lessons == ("Slow down early",)
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize(
     "turn",
     [Fail(500), Fail(401), Fail(429), Garbage(), Cut(), Say("nothing"), Call("answer", "{"), Call("answer", {"x": 1})],

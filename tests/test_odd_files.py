@@ -63,6 +63,7 @@ ODD: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.everyday(10)
 @pytest.mark.parametrize("name", ["MEMORY.md", f"memory/{DAY}.md"])
 @pytest.mark.parametrize("odd", list(ODD))
 def test_an_odd_file_is_left_as_it_is_and_the_memory_goes_on(memory: Memory, root: Path, name: str, odd: str) -> None:

@@ -56,6 +56,7 @@ _TAKES: dict[str, Callable[[recollect.Recollect, Any], object]] = {
 }
 
 
+@pytest.mark.everyday(16)
 @pytest.mark.parametrize("levels", [LEVELS + 1, 400, 700, 5_000, 100_000])
 @pytest.mark.parametrize("make", [_lists, _mappings, _cycle])
 @pytest.mark.parametrize("take", _TAKES)
@@ -67,6 +68,7 @@ def test_F3_what_is_nested_too_deeply_is_refused_by_name(
     assert app.user("u").read() == [] and app.user("u").interactions() == []
 
 
+@pytest.mark.everyday(5)
 @pytest.mark.parametrize("make", [_lists, _mappings])
 @pytest.mark.parametrize("take", _TAKES)
 def test_F3_the_deepest_that_is_allowed_can_be_used_everywhere(

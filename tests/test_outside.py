@@ -79,6 +79,7 @@ def test_a_memory_stays_where_it_was_opened_when_the_working_directory_changes(
 OWN = ["me/memory.db", "me/MEMORY.md", "me/.lock", "recollect.db", "new.zip", "me/new.zip", "me/../new.zip"]
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("reached", ["directly", "through a linked folder", "by a link"])
 def test_an_export_never_replaces_a_file_of_the_memory(
@@ -174,6 +175,7 @@ BROKEN: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
 }
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("kind", list(BROKEN))
 def test_a_broken_import_is_refused_in_plain_words_and_leaves_nothing(
     memory: recollect.Memory, app: recollect.Recollect, root: Path, tmp_path: Path, kind: str
@@ -227,6 +229,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.everyday(12)
 @pytest.mark.parametrize("how", ["erase_topic", "erase"])
 @pytest.mark.parametrize("key", [None, "health", "illness"])
 @pytest.mark.parametrize(("suite", "tool", "arguments"), CALLS)

@@ -98,6 +98,7 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Mem
         yield memory, clock
 
 
+@pytest.mark.everyday(20)
 @pytest.mark.parametrize("size", first(2, [7, 1000, 1]))
 @pytest.mark.parametrize("name", LISTERS)
 def test_the_pages_of_a_list_are_the_list(name: str, size: int, memory: tuple[Memory, FrozenClock]) -> None:
@@ -154,6 +155,7 @@ def _id(one: Any) -> object:
     return getattr(one, "id", None) or one.seq
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize(
     "name", ["messages", "messages, the latest first", "everything", "history", "calls", "sessions"]
 )

@@ -160,6 +160,7 @@ class TestTables:
             write(tx, fact())
         assert store.user("u").exists()
 
+    @pytest.mark.slow
     def test_migrating_from_many_threads_and_processes_at_once(
         self, postgres_url: str, sql: Callable[..., list[Any]]
     ) -> None:
@@ -585,6 +586,7 @@ class TestConcurrency:
             assert write(tx, fact()).seq == 2
         other.close()
 
+    @pytest.mark.everyday(1)
     @pytest.mark.parametrize("users", [1, 64])
     def test_many_threads_with_hooks_that_read_on_a_small_pool(self, postgres_url: str, users: int) -> None:
         store = PostgresStore(postgres_url, pool_size=4)
@@ -652,6 +654,7 @@ class TestConcurrency:
 
 
 class TestErrors:
+    @pytest.mark.everyday(4)
     @pytest.mark.parametrize(
         ("code", "error"),
         [
@@ -769,6 +772,7 @@ def mortal() -> Iterator[PostgresServer]:
 class TestRestart:
     """W5: a server that goes away and comes back."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("immediate", first(1, [True, False]))
     def test_nothing_acknowledged_is_lost(self, mortal: PostgresServer, immediate: bool) -> None:
         store = PostgresStore(mortal.empty_url(), pool_size=4)
@@ -879,6 +883,7 @@ class TestPostgresServer:
         assert not server.running
         server.cleanup()
 
+    @pytest.mark.slow
     def test_a_wrong_setting_shows_what_the_server_said(self) -> None:
         server = PostgresServer(settings={"no_such_setting": "1"})
         try:
@@ -894,6 +899,7 @@ class TestPostgresServer:
         with pytest.raises(ConfigError, match="cannot be reached"):
             PostgresServer(tmp_path / "data")
 
+    @pytest.mark.slow
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user")
     def test_programs_in_a_private_folder_are_copied(
         self, postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -909,6 +915,7 @@ class TestPostgresServer:
         with PostgresServer() as server, psycopg.connect(server.url) as db:
             assert db.execute("SELECT 1").fetchone() == (1,)
 
+    @pytest.mark.slow
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
     def test_without_root(self) -> None:
         child = os.fork()

@@ -19,7 +19,7 @@ from recollect.work.contract import Task
 from tests.process_worker import ProcessWorker, run_command
 from tests.program import ProgramProcess
 from tests.test_mcp import Pipes
-from tests.volume import seeds
+from tests.volume import seeds, volume
 
 
 def test_what_is_acknowledged_after_another_process_ended_is_kept(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_what_is_acknowledged_after_another_process_ended_is_kept(tmp_path: Path
     _check_files(tmp_path)
 
 
-@pytest.mark.parametrize("seed", seeds(4, 30))
+@pytest.mark.parametrize("seed", seeds(1, 30))
 def test_every_process_sees_every_acknowledged_change_at_every_step(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     workers = [ProcessWorker(tmp_path)]
@@ -135,7 +135,7 @@ def test_a_server_and_the_command_line_see_each_others_writes(tmp_path: Path) ->
         assert process.stderr is not None
         while not (told := re.search(r"http://127\.0\.0\.1:\d+", line := process.stderr.readline())):
             assert line, "the server has ended"
-        for number in range(4):
+        for number in range(volume(2, 4)):
             with connect(told.group()) as remote:
                 memory = remote.user("u1")
                 assert sorted(record.content for record in memory.read(kind="note")) == sorted(stored)
@@ -177,6 +177,7 @@ def _open_and_close(app: recollect.Recollect, memory: recollect.Memory, path: st
         pass
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
 def test_a_log_removed_in_the_middle_of_a_write_is_noticed_before_it_is_acknowledged(
     tmp_path: Path, ending: str
@@ -194,6 +195,7 @@ def _write_and_remove(app: recollect.Recollect, memory: recollect.Memory, path: 
         os.unlink(path)
 
 
+@pytest.mark.slow
 def test_a_queue_whose_log_was_removed_accepts_nothing_more(tmp_path: Path) -> None:
     worker = ProcessWorker(tmp_path)
     with pytest.raises(AssertionError, match=r"StoreError: the log of .*queue\.db was removed"):

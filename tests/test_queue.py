@@ -28,6 +28,7 @@ from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
 from tests.contracts.queue_contract import Make, QueueContract, drain, take, take_one, task
 from tests.fakes.queue import MemoryQueue
+from tests.volume import volume
 
 
 class TestMemoryQueue(QueueContract):
@@ -84,7 +85,7 @@ def test_W5_all_queues_do_the_same(tmp_path: Path, connect: Open) -> None:
     given: dict[str, Any] = {"clock": clock, "size": 30, "retention": retention}
     with EmbeddedQueue(tmp_path, **given) as embedded:
         sides = [Side(queue) for queue in (MemoryQueue(**given), embedded, connect(**given))]
-        for step in range(250):
+        for step in range(volume(80, 250)):
             act, number, user = chance.choice(ACTS), chance.randrange(1000), chance.choice(["u1", "u2", "u3", None])
             told = [act(side, number, user) for side in sides]
             assert told[0] == told[1] == told[2], f"step {step}: {act.__name__}"

@@ -393,6 +393,7 @@ def test_T6_what_a_person_edited_by_hand_counts_at_once(tmp_path: Path) -> None:
         assert memory.rank(["Rust"])[0].score <= -0.5
 
 
+@pytest.mark.slow
 def test_T6_dislikes_are_found_among_very_many_likes(memory: Memory) -> None:
     with memory.batch() as batch:
         for number in range(2_500):

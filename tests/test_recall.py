@@ -32,6 +32,7 @@ class TestEmbedded(RecallWithFiles):
             yield home
 
 
+@pytest.mark.slow
 class TestInMemory(RecallContract):
     @pytest.fixture
     def home(self, clock: FrozenClock) -> Iterator[Home]:
@@ -39,6 +40,7 @@ class TestInMemory(RecallContract):
             yield home
 
 
+@pytest.mark.slow
 class TestPostgres(RecallAcrossProcesses):
     @pytest.fixture
     def home(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Home]:
@@ -54,6 +56,7 @@ class TestPostgresWithFiles(RecallWithFiles):
             yield home
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("embedder", [None, HashEmbedder()], ids=["words", "vectors"])
 def test_S1_the_same_history_gives_the_same_answers_in_every_store(
     tmp_path: Path, postgres_url: str, embedder: HashEmbedder | None

@@ -279,7 +279,11 @@ class Crowd:
         assert found(memory, word(3 * number)) == []
 
 
-@pytest.mark.parametrize(("url", "threads", "steps"), [("sqlite", 64, 5), ("postgres", 12, 5)], indirect=["url"])
+@pytest.mark.parametrize(
+    ("url", "threads", "steps"),
+    [("sqlite", volume(16, 64), 5), pytest.param("postgres", 12, 5, marks=pytest.mark.slow)],
+    indirect=["url"],
+)
 def test_S3_many_threads_of_one_user_find_every_acknowledged_word(
     folder: Path, url: str | None, threads: int, steps: int
 ) -> None:
@@ -293,7 +297,11 @@ def test_S3_many_threads_of_one_user_find_every_acknowledged_word(
             assert record_id in [hit.record.id for hit in search(memory, word(3 * number))]
 
 
-@pytest.mark.parametrize(("url", "threads", "steps"), [("sqlite", 64, 2), ("postgres", 12, 3)], indirect=["url"])
+@pytest.mark.parametrize(
+    ("url", "threads", "steps"),
+    [("sqlite", volume(16, 64), 2), pytest.param("postgres", 12, 3, marks=pytest.mark.slow)],
+    indirect=["url"],
+)
 def test_S3_many_users_at_once_each_find_their_own(folder: Path, url: str | None, threads: int, steps: int) -> None:
     with open_memory(folder, url, clock=FrozenClock(), max_words=100_000) as app:
         memories = [app.user(f"u{who}") for who in range(threads)]
@@ -312,6 +320,7 @@ class ChangedMindError(Exception):
     """Ends a batch."""
 
 
+@pytest.mark.everyday(1)
 @both_stores
 @pytest.mark.parametrize("ends", ["kept", "given up"])
 def test_S3_others_search_what_is_stored_while_a_batch_is_open(folder: Path, url: str | None, ends: str) -> None:
@@ -358,6 +367,7 @@ def test_S3_nothing_of_a_batch_that_was_given_up_stays_in_the_index(
         check_index(memory, range(2))
 
 
+@pytest.mark.slow
 def test_S3_batches_that_end_well_and_badly_while_others_search(folder: Path) -> None:
     with recollect.open(folder, clock=FrozenClock(), max_words=100_000) as app:
         memory = app.user("u1")
@@ -402,6 +412,7 @@ def test_S3_batches_that_end_well_and_badly_while_others_search(folder: Path) ->
 # several processes
 
 
+@pytest.mark.everyday(1)
 @both_stores
 def test_S3_what_one_process_wrote_the_others_find_at_their_next_search(
     spawner: Spawner, folder: Path, url: str | None
@@ -581,6 +592,7 @@ DAMAGES: list[Callable[[Path], None]] = [
 ]
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize("damage", range(len(DAMAGES)))
 def test_S3_whatever_became_of_the_snapshot_search_is_right_and_it_is_good_again(root: Path, damage: int) -> None:
     DAMAGES[damage](root)
@@ -712,6 +724,7 @@ def test_S3_a_snapshot_newer_than_a_restored_database_is_none(root: Path, folder
     check_good_snapshot(root)
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("as_many", [False, True])
 @pytest.mark.parametrize("writer", ["this process", "another"])
 def test_S3_a_database_restored_under_a_running_process_is_searched_as_it_is(
@@ -771,6 +784,7 @@ def write_and_save(tell: Tell, root: str, url: str | None, first: int, seed: int
             memory.rebuild_index()
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize(("url", "lives"), [("sqlite", 8), ("postgres", 3)], indirect=["url"])
 def test_S3_after_a_kill_at_any_instant_search_is_right(
     spawner: Spawner, folder: Path, url: str | None, lives: int
@@ -924,6 +938,7 @@ def erasing(memory: Memory, clock: FrozenClock, verb: str, record: Record) -> No
 _ERASING = ["erase", "erase_topic", "clear", "upkeep"]
 
 
+@pytest.mark.everyday(6)
 @pytest.mark.parametrize("loaded", [True, False])
 @pytest.mark.parametrize("verb", _ERASING)
 @pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
@@ -1015,6 +1030,7 @@ def erase_and_die(tell: Tell, root: str, verb: str, ref: str, loaded: bool) -> N
         memory.clear()
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("loaded", [True, False])
 @pytest.mark.parametrize(
     ("verb", "then"),
@@ -1072,6 +1088,7 @@ def test_R7_who_is_saving_a_snapshot_meanwhile_does_not_bring_it_back(
         assert left(root / "u1", traces(record)) == set()
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("then", ["find", "save", "close", "note"])
 @pytest.mark.parametrize("verb", ["erase", "clear"])
 def test_R7_another_process_does_not_bring_back_what_was_erased(
@@ -1134,6 +1151,7 @@ def test_R7_another_process_does_not_bring_back_an_erased_user(spawner: Spawner,
 # closing, and many users
 
 
+@pytest.mark.everyday(1)
 @both_stores
 @pytest.mark.parametrize("embedder", [False, True])
 def test_S3_searches_go_on_while_the_memory_is_closed(folder: Path, url: str | None, embedder: bool) -> None:
@@ -1197,6 +1215,7 @@ def test_S3_of_many_users_only_the_last_few_are_in_memory(folder: Path, monkeypa
     assert _living() == others
 
 
+@pytest.mark.slow
 def test_S3_handles_that_are_kept_keep_no_index_in_memory_for_ever(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1320,6 +1339,7 @@ def embed_slowly(tell: Tell, root: str, url: str | None) -> None:
     threading.Event().wait()
 
 
+@pytest.mark.everyday(1)
 @both_stores
 @pytest.mark.parametrize("then", ["search", "write"])
 def test_S3_vectors_that_a_killed_process_did_not_make_are_made_later(

@@ -74,6 +74,7 @@ def _fields(page: str) -> dict[str, str]:
     return dict(re.findall(r'name="(expect|compared|seq)" value="([^"]*)"', page))
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("with_files", [True, False])
 def test_no_page_of_the_console_shows_a_refused_secret(
     tmp_path: Path, postgres_url: str, secret: str, with_files: bool
@@ -105,6 +106,7 @@ def test_no_page_of_the_console_shows_a_refused_secret(
         _clean("history", repr(memory.history()))
 
 
+@pytest.mark.everyday(1)
 def test_no_answer_of_the_api_and_of_a_tool_shows_a_refused_secret(
     app: Recollect, secret: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -185,6 +185,7 @@ def _overwrite(path: Path, chance: random.Random) -> str:
     return f"{how} in pages {wanted} of {pages}"
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("seed", seeds(8, _CASES))
 def test_C17_repair_keeps_every_row_that_can_be_read(whole: tuple[Path, Rows, str], tmp_path: Path, seed: int) -> None:
     template, rows, shown = whole
@@ -212,6 +213,7 @@ def test_C17_repair_keeps_every_row_that_can_be_read(whole: tuple[Path, Rows, st
         assert report.aside is not None and report.aside.is_file()
 
 
+@pytest.mark.slow
 def test_F9_a_damaged_index_or_journal_page_costs_no_record(whole: tuple[Path, Rows, str], tmp_path: Path) -> None:
     template, rows, _ = whole
     for tree in ("records_by_kind", "journal_by_record", "journal"):
@@ -237,6 +239,7 @@ def test_F9_a_damaged_index_or_journal_page_costs_no_record(whole: tuple[Path, R
             assert [spent.cost for spent in memory.usage(since="2026-02-12", until="2026-02-12")] == [0.5]
 
 
+@pytest.mark.slow
 def test_F9_what_the_repair_could_not_read_is_named_and_no_alarm(whole: tuple[Path, Rows, str], tmp_path: Path) -> None:
     root = tmp_path / "memory"
     shutil.copytree(whole[0], root)
@@ -304,6 +307,7 @@ def _foreign_log(path: Path) -> None:
     path.with_name(path.name + "-wal").write_bytes(random.Random(4).randbytes(50_000))
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize(
     "damage",
     [_truncated, _zeroed_header, _no_first_page, _emptied, _folder_instead, _pipe_instead, _foreign_log],
@@ -336,6 +340,7 @@ def test_F9_other_damage_is_repaired_too(whole: tuple[Path, Rows, str], tmp_path
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("how", ["missing", "header", "first frame", "middle", "end"])
 def test_F9_a_damaged_log_costs_what_it_held_there(tmp_path: Path, how: str) -> None:
     app = recollect.open(tmp_path / "live", clock=FrozenClock())

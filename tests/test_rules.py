@@ -537,6 +537,7 @@ def test_any_events_are_survived(events: list[ReadingEvent]) -> None:
         assert each.content and each.several
 
 
+@pytest.mark.everyday(7)
 @pytest.mark.parametrize(
     "piece",
     [

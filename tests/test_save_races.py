@@ -161,6 +161,7 @@ def _schedules(style: str, parts: int, length: int) -> Iterator[list[int]]:
         yield from (sorted(choose.choices(range(length + 1), k=parts)) for _ in range(volume(20, 60)))
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize(
     ("style", "can_exchange"),
     [  # renamed, where files cannot be exchanged: not promised, see the docstring of placement
@@ -213,6 +214,7 @@ class HastyEditor:
         return [lambda: self.save(0), self.look, lambda: self.save(1)]
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("second", ["renamed", "in place"])
 @pytest.mark.parametrize("first", ["renamed", "in place"])
 def test_F8_two_saves_at_any_steps_of_a_write_are_not_lost(
@@ -235,6 +237,7 @@ def test_F8_two_saves_at_any_steps_of_a_write_are_not_lost(
         app.close()
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("style", ["renamed", "in place"])
 def test_F8_a_kill_at_any_step_loses_neither_the_save_nor_what_was_acknowledged(
     style: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

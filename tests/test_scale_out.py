@@ -46,6 +46,7 @@ def nursery() -> Iterator[None]:
     forkserver._forkserver._stop()
 
 
+@pytest.mark.slow
 def test_W5_processes_that_are_killed_lose_nothing_repeat_nothing_and_show_nothing_old() -> None:
     print(f"RECOLLECT_SEED={_SEED}")
     chance = random.Random(_SEED)
@@ -75,7 +76,7 @@ class TestConnections:
 
     def test_a_busy_process_has_no_more_than_it_is_allowed(self, postgres_url: str) -> None:
         sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bounded'"
-        most, ended = [0], threading.Event()
+        most, ended, users = [0], threading.Event(), volume(40, 80)
 
         def look() -> None:
             with psycopg.connect(postgres_url, autocommit=True) as db:
@@ -97,11 +98,11 @@ class TestConnections:
             watching = threading.Thread(target=look)
             watching.start()
             with ThreadPoolExecutor(40) as pool:
-                list(pool.map(work, range(80)))
+                list(pool.map(work, range(users)))
             ended.set()
             watching.join()
             counted = [len(memory.history()) for memory in map(app.user, app.users(begins="u"))]
-        assert counted == [2] * 80
+        assert counted == [2] * users
         queues = 4
         assert 4 <= most[0] <= 4 + 2 + 1 + queues
 
@@ -117,6 +118,7 @@ class TestConnections:
         assert not store.user("b").exists()
         store.close()
 
+    @pytest.mark.slow
     def test_a_server_with_few_connections_is_shared(self, monkeypatch: pytest.MonkeyPatch) -> None:
         few = {"max_connections": "8", "superuser_reserved_connections": "0", "max_wal_senders": "0"}
         with PostgresServer(settings=few) as server:
@@ -158,10 +160,11 @@ class TestUsers:
 
     @pytest.fixture(params=["sqlite", "postgres"])
     def app(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Recollect]:
-        where = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+        where = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_tables")
         with recollect.open(where) as app:
             yield app
 
+    @pytest.mark.everyday(1)
     def test_R4_an_operator_reads_the_users_of_the_tenant_page_by_page(self, app: Recollect) -> None:
         keys = {tenant: app.keys.create(tenant, scope="admin")[1] for tenant in ("default", "acme", "acme-2")}
         local = ["2", "3", "@acme", "a/b", "\U0001f375"]

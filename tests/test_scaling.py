@@ -93,6 +93,7 @@ def assert_near_linear(small: int, large: int) -> None:
     assert large < MOST * small, f"four times as much cost {large / small:.1f} times as much"
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("shape", LINES)
 def test_taking_over_a_large_file_costs_what_its_lines_cost(shape: str, cost: Cost, tmp_path: Path) -> None:
     spent = []
@@ -167,6 +168,7 @@ _MANY_OF_EACH = [
 """Every day each kind of change in one shape of file, and one kind in each shape."""
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize(("what", "shape"), _MANY_OF_EACH)
 def test_many_changes_of_a_large_file_cost_what_each_of_them_costs(
     what: str, shape: str, cost: Cost, tmp_path: Path
@@ -200,6 +202,7 @@ ONE: dict[str, Callable[[Memory, Path], None]] = {
 }
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("what", ONE)
 def test_one_change_beside_a_large_file_costs_far_less_than_the_file(what: str, cost: Cost, tmp_path: Path) -> None:
     spent = []

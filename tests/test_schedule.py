@@ -41,7 +41,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
         elif request.param == "sqlite":
             yield lambda **values: stack.enter_context(EmbeddedQueue(tmp_path, **values))
         else:
-            url = request.getfixturevalue("postgres_url")
+            url = request.getfixturevalue("postgres_tables")
             yield lambda **values: stack.enter_context(DistributedQueue(url, **values))
 
 

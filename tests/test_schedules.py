@@ -29,13 +29,14 @@ def soak(*arguments: str, folder: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", ["a", pytest.param("b", marks=pytest.mark.slow)])
 def test_F8_every_process_sees_exactly_what_was_acknowledged(tmp_path: Path, seed: str) -> None:
-    count = volume(8, 100)
+    count = volume(3, 100)
     options = ("--everyday", "--seed", seed, "--count", str(count), "--length", "12", "--jobs", "1")
     counts = soak("schedules", *options, folder=tmp_path)
     assert counts["schedules"] == count
     assert counts["looks"] > 5 * count and counts["kills"] > count / 10 and counts["saves"] > count / 10
 
 
+@pytest.mark.slow
 def test_F8_every_surface_sees_exactly_what_was_acknowledged(tmp_path: Path) -> None:
     count = volume(1, 6)
     counts = soak("schedules", "--seed", "surfaces", "--count", str(count), "--jobs", "1", folder=tmp_path)
@@ -43,17 +44,18 @@ def test_F8_every_surface_sees_exactly_what_was_acknowledged(tmp_path: Path) -> 
 
 
 def test_F8_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    count = volume(6, 60)
+    count = volume(3, 60)
     counts = soak("kills", "--seed", "a", "--count", str(count), "--jobs", "1", folder=tmp_path)
     assert counts["kills"] >= count and counts["read_first"] * 2 >= counts["processes"]
 
 
 def test_F4_what_a_person_saves_is_kept_while_agents_write(tmp_path: Path) -> None:
-    count = volume(8, 80)
+    count = volume(2, 80)
     counts = soak("editor", "--seed", "a", "--count", str(count), "--jobs", "1", folder=tmp_path)
     assert counts["saves"] >= count
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("between", [1, 10, 60, 200])
 def test_F4_saving_a_buffer_deletes_nothing_that_was_stored_since_it_was_opened(tmp_path: Path, between: int) -> None:
     """The person opens the file, agents store so many facts, the person adds a line and saves."""

@@ -274,6 +274,7 @@ def test_P5_several_secrets_in_one_text() -> None:
     assert find_secrets(mask(text)) == []
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize(
     "text",
     [

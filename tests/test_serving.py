@@ -367,6 +367,7 @@ BATCH = {
 OUTCOMES = ["written", "duplicate", "written", None, "forgotten"]
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("number", [0, 1])
 def test_U5_W2_a_batch_whose_answer_was_lost_is_told_again_and_done_once(
     tmp_path: Path, number: int, process: Process

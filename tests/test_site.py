@@ -48,6 +48,7 @@ def _fetched(folder: Path) -> list[str]:
     return [address for path in folder.rglob("*.html") for address in _FETCHED.findall(path.read_text("utf-8"))]
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_broken_link_and_without_the_network(tmp_path: Path) -> None:
     _build(tmp_path, api=False)
     assert (tmp_path / "index.html").exists() and (tmp_path / "search" / "search_index.json").exists()

@@ -313,6 +313,7 @@ def test_C16_whoever_deletes_every_line_of_the_first_version_has_deleted_them(me
     assert facts(memory) == []
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("kind", ["fact", "daily"])
 def test_R7_an_erased_line_is_not_taken_for_a_new_wording_of_one_that_the_person_deleted(
     tmp_path: Path, kind: str
@@ -388,6 +389,7 @@ def _lines(text: str) -> set[str]:
     return {line[2:] for line in text.splitlines() if line.startswith("- ")}
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize("seed", seeds(12, 60))
 def test_C16_nothing_that_a_person_did_not_have_is_deleted_whatever_the_order(seed: int, tmp_path: Path) -> None:
     random = Random(seed)

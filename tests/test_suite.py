@@ -34,7 +34,7 @@ from recollect.tools.results import Status
 from recollect.tools.suite import MAX_OUTPUT, Result, Suite
 from recollect.tools.tool import Scope, Tool, ToolAnswer, tool
 from tests.tooling import SEED_TOOLS, Forked, SlowStore, forked
-from tests.volume import volume
+from tests.volume import IS_LONG, volume
 from tests.words import mentions
 
 TOOLS = tools_of()
@@ -336,6 +336,7 @@ def test_R5_every_tool_answers_to_nothing_and_to_garbage(suite: Suite) -> None:
     assert suite.memory.verify() == []
 
 
+@pytest.mark.slow
 def test_R5_every_tool_answers_to_very_much(suite: Suite) -> None:
     for name, one in suite.tools.items():
         given = {
@@ -347,6 +348,7 @@ def test_R5_every_tool_answers_to_very_much(suite: Suite) -> None:
     assert suite.memory.verify() == []
 
 
+@pytest.mark.slow
 def test_R5_an_answer_that_is_too_long_is_cut_and_stays_json(app: recollect.Recollect) -> None:
     memory = app.user("u1")
     with memory.batch() as batch:
@@ -930,7 +932,7 @@ def test_R4_a_thousand_calls_of_a_hundred_users_at_once_on_sqlite(app: recollect
 
 def test_R4_many_calls_of_many_users_at_once_on_postgresql(postgres_url: str) -> None:
     with recollect.open(postgres_url) as app:
-        _many(app, 300, 30)
+        _many(app, *((300, 30) if IS_LONG else (60, 6)))
 
 
 def test_R4_a_model_cannot_reach_another_user(app: recollect.Recollect) -> None:

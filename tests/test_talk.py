@@ -627,6 +627,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_U1_hostile_text_is_answered_and_breaks_nothing(
     app: Recollect, talk: Conversation, text: str, clock: FrozenClock

@@ -437,6 +437,7 @@ RIDE = "\u202eevil\u202c"
 EMOJI = "👩‍👩‍👧‍👦" * 372
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize(
     "text",
     [
@@ -582,6 +583,7 @@ def test_U2_long_pages_are_split_between_lines_and_nothing_is_lost() -> None:
 # when things go wrong
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("after", [False, True], ids=["before it was sent", "after it was sent"])
 @pytest.mark.parametrize("fault", ["drop", "502", "html"])
 def test_U2_an_answer_is_sent_once_however_the_connection_breaks(house: House, fault: str, after: bool) -> None:
@@ -665,6 +667,7 @@ class _OneRow(dict[int, TelegramMessage]):
         return _OneRow.highest
 
 
+@pytest.mark.slow
 def test_U2_a_message_is_found_again_where_all_chats_share_their_numbers(house: House) -> None:
     ann, *others = (house.person(f"P{number}") for number in range(20))
     for person in (ann, *others):

@@ -21,6 +21,7 @@ import pytest
 import recollect
 from recollect.config import Config
 from recollect.errors import ConfigError
+from tests.volume import volume
 
 MARK = "zanzibar"
 """It is in everything a person or a model says; it must not be in anything that is exported."""
@@ -184,6 +185,7 @@ def test_U7_P5_nothing_of_the_content_is_in_it(told: dict[str, Any]) -> None:
     assert MARK not in said and "hunter2" not in said and "sk-ant" not in said and "/memories" not in said
 
 
+@pytest.mark.slow
 def test_U7_a_host_that_sets_up_later_is_heard_too(tmp_path: Path) -> None:
     script = (
         "app = recollect.open(sys.argv[1], telemetry='otel')\nsuite = use(app)\n"
@@ -237,7 +239,7 @@ suite.call("memory_search", {"query": "tea"})
 app.close()
 print(met, sorted(name for name in sys.modules if name.startswith(("opentelemetry", "prometheus", "requests"))))
 """
-    for settings in ({}, {"telemetry": ""}, {"telemetry": "none"}):
+    for settings in ({}, {"telemetry": ""}, {"telemetry": "none"})[: volume(1, 3)]:
         assert run(script, tmp_path, json.dumps(settings)) == "[] []\n"
 
 
@@ -266,6 +268,7 @@ except recollect.RecollectError as error:
 """
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize(
     ("setting", "absent", "extra"),
     [
@@ -347,6 +350,7 @@ for setting in json.loads(sys.argv[2]):
     assert said[8:] == ["MeterProvider ProxyTracerProvider"]  # the port that was opened for nothing is free again
 
 
+@pytest.mark.slow
 def test_U7_it_is_set_up_once_in_a_process(tmp_path: Path, port: int) -> None:
     script = """
 for setting in json.loads(sys.argv[2]):
@@ -362,6 +366,7 @@ for setting in json.loads(sys.argv[2]):
     assert said == ["fine"] * 5 + ["MEMORY_TELEMETRY was already set up differently in this process; otlp is new"]
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("setting", ["otlp", "prometheus:1"])
 def test_U7_a_host_that_has_providers_is_told_to_use_them(setting: str, tmp_path: Path) -> None:
     script = (
@@ -412,6 +417,7 @@ def collector() -> Iterator[Collector]:
         thread.join()
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("ending", ["", "app.close()", "sys.exit(0)"])
 def test_U7_otlp_sends_all_before_the_process_ends(collector: Collector, tmp_path: Path, ending: str) -> None:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -444,12 +450,14 @@ def _attributes(pairs: Any) -> dict[str, str]:
     return {pair.key: pair.value.string_value for pair in pairs}
 
 
+@pytest.mark.slow
 def test_U7_the_name_of_the_service_is_the_operators_to_choose(collector: Collector, tmp_path: Path) -> None:
     where = f"http://127.0.0.1:{collector.server_port}"
     run("use(recollect.open(sys.argv[1]))", tmp_path, MEMORY_TELEMETRY="otlp", OTEL_EXPORTER_OTLP_ENDPOINT=where, OTEL_SERVICE_NAME="our-bot")  # fmt: skip
     assert collector.received and all(b"our-bot" in body for _, body in collector.received)
 
 
+@pytest.mark.slow
 def test_U7_a_collector_that_is_not_there_disturbs_nobody(tmp_path: Path, port: int) -> None:
     script = """
 import logging

@@ -353,6 +353,7 @@ class TestAnswers:
         )
         assert server.requests[1].messages[1] == ChatMessage("assistant", "Let me look.", (CALL, other))
 
+    @pytest.mark.everyday(4)
     def test_usage_numbers_arrive(self, speak: Speak, stream: bool) -> None:
         turns: list[Turn] = [
             Say("Hello", usage=Usage(123, 45)),
@@ -474,6 +475,7 @@ def _status(error: Any) -> int:
 
 
 class TestFailures:
+    @pytest.mark.everyday(16)
     @pytest.mark.parametrize(
         ("status", "openai", "anthropic", "gemini"),
         [
@@ -519,6 +521,7 @@ class TestFailures:
             speaker = ChatSpeaker(server, http_client, max_retries=2)
             assert speaker.ask("Hi").text == "at last" and len(server.requests) == 3
 
+    @pytest.mark.everyday(2)
     def test_a_stall_ends_in_the_clients_timeout(self, speak: Speak, stream: bool, protocol: str) -> None:
         with ModelServer([Stall(), Say("back")]) as server:
             httpx2: Any = importlib.import_module("httpx2")
@@ -548,6 +551,7 @@ class TestFailures:
             with pytest.raises(_broken(protocol)):
                 speak(server).ask("Hi")
 
+    @pytest.mark.everyday(8)
     @pytest.mark.parametrize("at", [0, 0.3, 1])
     def test_a_cut_connection(self, speak: Speak, stream: bool, protocol: str, at: float) -> None:
         with ModelServer([Cut(Say("a sentence that goes on and on"), at=at), Say("whole")]) as server:
@@ -1067,6 +1071,7 @@ class TestGeminiSchema:
 
 
 class TestServer:
+    @pytest.mark.everyday(2)
     def test_many_at_once(self, protocol: str, http_client: Any) -> None:
         def echo(asked: ModelRequest) -> Turn:
             return Say(f"echo {asked.text}")

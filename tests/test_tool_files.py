@@ -716,6 +716,7 @@ DISGUISES = [
 ]  # fmt: skip
 
 
+@pytest.mark.everyday(16)
 @pytest.mark.parametrize("path", DISGUISES, ids=lambda path: ascii(path[:30]))
 def test_T8_R4_a_path_is_never_more_than_a_name(path: str, tmp_path: Path) -> None:
     (tmp_path / "outside.md").write_text("outside", "utf-8")
@@ -790,6 +791,7 @@ def _create_in_a_process(folder: str, number: int, begin: Any, answers: Any) -> 
         answers.put(files("create", "/memories/a.md", file_text=f"Made by number {number}").status)
 
 
+@pytest.mark.slow
 def test_T8_R4_of_processes_that_create_one_file_exactly_one_does(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     begin, answers = spawn.Barrier(3), spawn.Queue()

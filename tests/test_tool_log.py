@@ -191,6 +191,7 @@ def _run(tmp_path: Path, more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "import gc; del app, suite; gc.collect()"])
 def test_T7_an_interpreter_that_ends_without_closing_writes_what_is_waiting(tmp_path: Path, ending: str) -> None:
     ran = _run(tmp_path, ending)
@@ -415,6 +416,7 @@ def test_T7_a_budget_holds_for_all_processes_together(tmp_path: Path) -> None:
         assert other.tools("u1").call("memory_search", {"query": "tea"}).status == "limited"
 
 
+@pytest.mark.slow
 def test_T7_a_budget_holds_across_two_real_processes(tmp_path: Path) -> None:
     program = """
 import recollect, sys

@@ -61,7 +61,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """Where the archive goes: each kind of deployment."""
     where: Any = {"sqlite": tmp_path / "target", "memory": MemoryStore()}.get(request.param)
     if where is None:
-        where = request.getfixturevalue("postgres_url")
+        where = request.getfixturevalue("postgres_tables")
     files = tmp_path / "files" if request.param == "postgres with files" else None
     with recollect.open(where, files=files, clock=FrozenClock()) as app:
         yield app.user("someone else")
@@ -266,6 +266,7 @@ def test_R8_an_archive_with_one_wrong_value_is_refused_whole(tmp_path: Path, mem
             assert not target.exists, (name, value)
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -28,6 +28,7 @@ from recollect.records import Refused
 from recollect.testing import FrozenClock
 from tests.test_identity import TELEGRAM, TERMINAL, WEB, World, _die_at, _in_child, _stopped_joining, refused, said
 from tests.test_identity import world as world
+from tests.volume import volume
 
 ILLNESS = "Suffers from zirconitis"
 BROUGHT = {ILLNESS, "Plays chess", "The release is cut on Monday"}
@@ -56,6 +57,7 @@ def _stopped_unlinking(world: World, monkeypatch: pytest.MonkeyPatch, step: str)
 STEPS = pytest.mark.parametrize("step", ["import_archive", "remove_expired", "take_back"])
 
 
+@pytest.mark.everyday(2)
 @STEPS
 def test_R5_whoever_looks_during_an_unlinking_finds_a_whole_memory(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str
@@ -70,6 +72,7 @@ def test_R5_whoever_looks_during_an_unlinking_finds_a_whole_memory(
     assert world.memory(TERMINAL).verify() == world.memory(TELEGRAM).verify() == []
 
 
+@pytest.mark.everyday(4)
 @STEPS
 @pytest.mark.parametrize("who", [TERMINAL, TELEGRAM])
 def test_R7_erasing_one_thing_during_an_unlinking_loses_nothing_else(
@@ -87,6 +90,7 @@ def test_R7_erasing_one_thing_during_an_unlinking_loses_nothing_else(
     assert said(world.memory(TERMINAL)) == {"Likes jazz"}
 
 
+@pytest.mark.everyday(4)
 @STEPS
 @pytest.mark.parametrize("who", [TERMINAL, TELEGRAM])
 def test_R7_what_is_erased_during_an_unlinking_does_not_come_back(
@@ -103,6 +107,7 @@ def test_R7_what_is_erased_during_an_unlinking_does_not_come_back(
     assert b"zirconitis" not in world.bytes()
 
 
+@pytest.mark.everyday(2)
 @STEPS
 def test_R7_erasing_a_user_during_an_unlinking_leaves_the_other_whole(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str
@@ -114,6 +119,7 @@ def test_R7_erasing_a_user_during_an_unlinking_leaves_the_other_whole(
     assert list(world.recollect.users()) == ["telegram:12345"]
 
 
+@pytest.mark.everyday(2)
 @STEPS
 def test_R7_erasing_the_one_who_is_being_unlinked_removes_all_of_theirs(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str
@@ -126,6 +132,7 @@ def test_R7_erasing_the_one_who_is_being_unlinked_removes_all_of_theirs(
     assert b"zirconitis" not in world.bytes()
 
 
+@pytest.mark.everyday(2)
 @STEPS
 def test_R5_a_new_link_completes_an_interrupted_unlinking_first(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str
@@ -139,6 +146,7 @@ def test_R5_a_new_link_completes_an_interrupted_unlinking_first(
     assert said(world.memory(WEB)) == BROUGHT | {"Bakes bread"}
 
 
+@pytest.mark.everyday(2)
 @STEPS
 def test_R5_unlinking_again_completes_it(world: World, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     _stopped_unlinking(world, monkeypatch, step)
@@ -169,6 +177,7 @@ def test_R5_a_memory_that_another_process_begins_meanwhile_does_not_stop_unlinki
     assert said(world.memory(TERMINAL)) == {"Likes jazz"}
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("mode", ["on", "paused", "incognito"])
 def test_R5_a_memory_begun_under_the_old_user_id_is_merged_with_the_restored_one(world: World, mode: str) -> None:
     _fill(world.memory)
@@ -203,6 +212,7 @@ def test_R5_an_unlinking_that_cannot_be_done_now_says_to_unlink_again(
     assert said(world.memory(TELEGRAM)) == BROUGHT
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("survivor", ["empty", "in use"])
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_R7_a_topic_that_is_on_its_way_is_not_answered_as_unknown(world: World, survivor: str, dry_run: bool) -> None:
@@ -259,6 +269,7 @@ def _changed(memory: Memory) -> None:
     memory.update(record.id, content="Is very well")
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("hold", [_archived, _changed])
 def test_R7_a_topic_is_erased_from_the_copy_even_if_no_current_record_mentions_it(
     world: World, hold: Callable[[Memory], None]
@@ -391,7 +402,7 @@ def _schedules(what: str, seed: str, folder: str) -> None:
     shutil.copytree(template, Path(folder) / "whole")
     assert _in_child(lambda: act(Path(folder) / "whole", 0, telling)) == 0
     number = int(os.read(told, 20))
-    for turn in range(int(os.environ.get("UNLINKING_SCHEDULES", "12"))):
+    for turn in range(int(os.environ.get("UNLINKING_SCHEDULES") or volume(5, 12))):
         where, point = Path(folder) / str(turn), dice.randrange(1, number)
         shutil.copytree(template, where)
         assert _in_child(lambda where=where, point=point: act(where, point)) == -signal.SIGKILL  # type: ignore[misc]
@@ -416,6 +427,7 @@ def _begin(identities: Identities, what: str) -> None:
         identities.unlink(TELEGRAM)
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize("what", ["join", "unlink"])
 @pytest.mark.parametrize("seed", ["one", "two"])
 def test_R7_whatever_a_person_does_after_a_kill_nothing_is_lost_and_nothing_comes_back(

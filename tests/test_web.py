@@ -1548,6 +1548,7 @@ def test_U6_in_a_browser_an_edit_in_place_never_overwrites_another(window: Any, 
     assert "Retired" in window.inner_text(".editor .diff .gone") and memory.get("role").content == "Retired"
 
 
+@pytest.mark.slow
 def test_U6_in_a_browser_times_are_the_viewers_own(chromium: Any, person: tuple[Memory, Visit]) -> None:
     memory, visit = person
     memory.remember("Likes tea", category="preference")
@@ -1564,6 +1565,7 @@ def test_U6_in_a_browser_times_are_the_viewers_own(chromium: Any, person: tuple[
     context.close()
 
 
+@pytest.mark.slow
 def test_U6_in_a_browser_lines_are_walked_by_keys_and_the_keys_are_told(window: Any) -> None:
     window.goto("")
     window.keyboard.press("j")

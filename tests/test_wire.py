@@ -221,6 +221,7 @@ def hosting(request: pytest.FixtureRequest) -> Iterator[Callable[..., Host]]:
 Hosting = Callable[..., Host]
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_model_searches_saves_and_answers(hosting: Hosting, suite: Suite, strict: bool) -> None:
     def corrected(asked: ModelRequest) -> Turn:
@@ -338,6 +339,7 @@ def test_tools_of_the_host_beside_ours(hosting: Hosting, suite: Suite) -> None:
     assert host.said(host.ask(tools)) == "Sunny."
 
 
+@pytest.mark.everyday(1)
 def test_two_users_at_once_do_not_mix(hosting: Hosting, app: recollect.Recollect) -> None:
     script = [Call("memory_save", {"content": "Likes {}"}), Call("memory_search", {"query": "likes"}), Say("Done.")]
     suites = {"tea": app.tools("u1", "notes"), "coffee": app.tools("u2", "notes")}

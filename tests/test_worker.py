@@ -46,7 +46,7 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queue]:
         elif request.param == "sqlite":
             yield stack.enter_context(EmbeddedQueue(tmp_path))
         else:
-            yield stack.enter_context(DistributedQueue(request.getfixturevalue("postgres_url")))
+            yield stack.enter_context(DistributedQueue(request.getfixturevalue("postgres_tables")))
 
 
 def ended(queue: Queue, job_id: str) -> Job:
@@ -125,6 +125,7 @@ def _odd_delay() -> RetryLaterError:
     return error
 
 
+@pytest.mark.everyday(13)
 @pytest.mark.parametrize(
     "raised",
     [
@@ -314,6 +315,7 @@ def test_W2_an_error_is_described_without_what_it_quotes() -> None:
 # outages
 
 
+@pytest.mark.slow
 def test_W2_a_worker_survives_an_outage_of_the_database() -> None:
     begun, go = threading.Event(), threading.Event()
     done: Counter[str] = Counter()

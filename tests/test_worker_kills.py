@@ -245,6 +245,7 @@ def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("postgres_url")) if request.param == "postgres" else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True)
 def test_W2_W5_G3_nights_with_kills_teach_what_nights_without_teach(
     url: str, undisturbed: dict[str, Content], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import pytest
+
+_Value = TypeVar("_Value")
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE", "everyday") != "everyday"
 
@@ -27,3 +29,8 @@ def first(everyday: int, values: Iterable[Any]) -> list[Any]:
         pytest.param(value, marks=[] if number < everyday else [pytest.mark.slow])
         for number, value in enumerate(values)
     ]
+
+
+def sample(every: int, values: Sequence[_Value]) -> Sequence[_Value]:
+    """Return one of so many values every day, and all of them in the long run."""
+    return values if IS_LONG else values[::every]

@@ -460,6 +460,8 @@ def stem(word: str, code: str) -> str:
         word = word.removesuffix("'s")
     if code == "en" and not word.isascii():
         code = _script(word)  # a foreign word in an English sentence
+    elif code in ("uk", "ru", "el", "ar", "hi", "he", "cjk") and word.isascii():
+        code = "en"  # and an English one, such as a key, in a sentence of another script
     found = _stemmer(code)(word)
     return found or word
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import httpx
+import pytest
 from playwright.sync_api import expect
 
 from recollect import Memory
@@ -31,6 +32,7 @@ def test_U6_an_edit_of_the_file_in_the_browser_is_on_the_disk_and_can_be_undone(
     assert house.file(memory) == before
 
 
+@pytest.mark.slow
 def test_U6_one_fact_changed_on_its_page_is_on_the_disk_with_its_history(house: House, memory: Memory) -> None:
     memory.remember("Berlin", key="city", category="personal_context")
     window = house.window(memory.user_id)
@@ -46,6 +48,7 @@ def test_U6_one_fact_changed_on_its_page_is_on_the_disk_with_its_history(house: 
     expect(history).to_contain_text("Berlin → Hamburg")
 
 
+@pytest.mark.slow
 def test_U6_a_line_is_edited_where_it_stands(house: House, memory: Memory) -> None:
     a_life(memory)
     before = house.file(memory)
@@ -67,6 +70,7 @@ def test_U6_a_line_is_edited_where_it_stands(house: House, memory: Memory) -> No
     assert house.file(memory) == before.replace("rooibos", "lapsang")
 
 
+@pytest.mark.slow
 def test_U6_a_file_saved_by_an_editor_changes_the_open_page_without_reloading(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -89,6 +93,7 @@ def write_as_an_editor_does(house: House, memory: Memory, text: str) -> None:
     os.replace(beside, path)
 
 
+@pytest.mark.slow
 def test_U6_what_is_written_on_the_disk_meanwhile_is_not_lost_to_an_open_editor(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -109,6 +114,7 @@ def test_U6_what_is_written_on_the_disk_meanwhile_is_not_lost_to_an_open_editor(
     assert "Plays the cello" in house.file(memory) and "Distinguished" in house.file(memory)
 
 
+@pytest.mark.slow
 def test_U6_what_agents_write_appears_on_open_pages(house: House, memory: Memory) -> None:
     memory.remember("Likes tea", category="preference")
     file, timeline, today = (house.window(memory.user_id) for _ in range(3))
@@ -134,6 +140,7 @@ def test_U6_what_agents_write_appears_on_open_pages(house: House, memory: Memory
     assert file.is_same_page and timeline.is_same_page and today.is_same_page
 
 
+@pytest.mark.slow
 def test_U6_forgetting_and_undoing_it_take_a_line_out_of_the_file_and_put_it_back(house: House, memory: Memory) -> None:
     a_life(memory)
     before = house.file(memory)
@@ -150,6 +157,7 @@ def test_U6_forgetting_and_undoing_it_take_a_line_out_of_the_file_and_put_it_bac
     window.sees("Drinks rooibos")
 
 
+@pytest.mark.slow
 def test_U6_a_pin_is_set_and_taken_away(house: House, memory: Memory) -> None:
     memory.remember("Likes tea", category="preference")
     window = house.window(memory.user_id)
@@ -166,6 +174,7 @@ def test_U6_a_pin_is_set_and_taken_away(house: House, memory: Memory) -> None:
     assert not memory.search("tea")[0].record.pinned
 
 
+@pytest.mark.slow
 def test_U6_a_first_fact_is_written_by_the_person(house: House, memory: Memory) -> None:
     window = house.window(memory.user_id)
     window.open()
@@ -179,6 +188,7 @@ def test_U6_a_first_fact_is_written_by_the_person(house: House, memory: Memory) 
     assert "- Grows tomatoes 🍅 on the 縁側\n" in house.file(memory)
 
 
+@pytest.mark.slow
 def test_U6_the_keyboard_alone_is_enough_to_change_a_fact(house: House, memory: Memory) -> None:
     memory.remember("Berlin", key="city", category="personal_context")
     window = house.window(memory.user_id)
@@ -216,6 +226,7 @@ def test_U6_the_keyboard_alone_is_enough_to_change_a_fact(house: House, memory: 
     assert "Hamburg" in house.file(memory)
 
 
+@pytest.mark.slow
 def test_U6_everything_works_without_scripts(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id, scripts=False)
@@ -238,6 +249,7 @@ def test_U6_everything_works_without_scripts(house: House, memory: Memory) -> No
     expect(window.page.get_by_role("button", name="Dark")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_U6_search_answers_while_typing_and_can_be_found_again(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -249,6 +261,7 @@ def test_U6_search_answers_while_typing_and_can_be_found_again(house: House, mem
     expect(window.main.locator("mark", has_text="trains").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_U6_keys_lead_to_pages_but_not_from_a_field(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -276,6 +289,7 @@ def test_U6_who_leaves_a_page_with_something_unsaved_is_asked(house: House, memo
     window.forgive()
 
 
+@pytest.mark.slow
 def test_U6_a_memory_is_downloaded_and_another_brought_in(house: House, memory: Memory, tmp_path: Path) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -293,6 +307,7 @@ def test_U6_a_memory_is_downloaded_and_another_brought_in(house: House, memory: 
     assert house.file(house.app.user(f"{memory.user_id}-elsewhere")) == house.file(memory)
 
 
+@pytest.mark.slow
 def test_U6_a_paused_memory_says_so_on_every_page_until_it_is_resumed(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import pytest
@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from recollect import Memory
 from recollect.work.contract import FailedAttempt, Task
 from tests.browser.windows import House, Window, a_life, records_of
-from tests.volume import IS_LONG
+from tests.volume import IS_LONG, sample
 
 PHONE, SMALLEST, DESK = 390, 320, 1280
 
@@ -31,7 +31,8 @@ def test_U6_no_page_is_wider_than_a_telephone(house: House, memory: Memory) -> N
     memory.say(word, session="c" * 80)
     memory.update("role", f"{word} {word}")
     window = house.window(memory.user_id, wide=PHONE)
-    for path in [*window.places(), *records_of(memory), f"search?q={word}", "login", "login?code=" + "x" * 300]:
+    login = ["login", "login?code=" + "x" * 300]
+    for path in sample(3, [*window.places(), *records_of(memory), f"search?q={word}", *login]):
         window.open(path)
         for wide in (PHONE, SMALLEST):
             window.page.set_viewport_size({"width": wide, "height": 740})
@@ -39,11 +40,12 @@ def test_U6_no_page_is_wider_than_a_telephone(house: House, memory: Memory) -> N
     operator = house.window(operator=True, wide=PHONE)
     tools = house.app.tools(f"{'u' * 60}", "facts", session="c1", agent="scribe", wait=True)
     tools.call("recall_facts", {})
-    for path in operator.places():
+    for path in sample(3, operator.places()):
         operator.open(path)
         assert operator.overflow() == [], path
 
 
+@pytest.mark.slow
 def test_U6_on_a_telephone_the_menu_leads_everywhere_and_a_fact_can_be_changed(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id, wide=PHONE)
@@ -81,7 +83,7 @@ def findings(window: Window, axe: str) -> Iterator[str]:
             yield from (f"{one['id']}: {node['html'][:160]} {node['failureSummary']}" for node in one["nodes"])
 
 
-def findings_on(window: Window, axe: str, paths: list[str]) -> list[str]:
+def findings_on(window: Window, axe: str, paths: Sequence[str]) -> list[str]:
     """What is serious about pages, by day at a desk or in the dark on a telephone: in turn every day, and both in the
     long run."""
     looks: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", DESK), ("dark", PHONE))
@@ -99,9 +101,10 @@ def test_U6_axe_finds_nothing_serious_on_any_page(house: House, memory: Memory, 
     a_life(memory)
     memory.undo(memory.history()[-1].seq)
     window = house.window(memory.user_id)
-    assert findings_on(window, axe, [*window.places(), *records_of(memory), "login", "login?code=x"]) == []
+    assert findings_on(window, axe, sample(4, [*window.places(), *records_of(memory), "login", "login?code=x"])) == []
 
 
+@pytest.mark.slow
 def test_U6_axe_finds_nothing_serious_in_what_appears_later(house: House, memory: Memory, axe: str) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -127,6 +130,7 @@ def test_U6_axe_finds_nothing_serious_in_what_appears_later(house: House, memory
     assert [*wrong, *findings(window, axe)] == []
 
 
+@pytest.mark.slow
 def test_U6_axe_finds_nothing_serious_on_an_operators_pages(house: House, memory: Memory, axe: str) -> None:
     calls(house, memory)
     with house.app.queue() as queue:
@@ -136,6 +140,7 @@ def test_U6_axe_finds_nothing_serious_on_an_operators_pages(house: House, memory
     assert findings_on(window, axe, window.places()) == []
 
 
+@pytest.mark.slow
 def test_U6_axe_would_find_what_is_wrong(house: House, memory: Memory, axe: str) -> None:
     window = house.window(memory.user_id)
     window.open("settings")
@@ -150,6 +155,7 @@ def test_U6_axe_would_find_what_is_wrong(house: House, memory: Memory, axe: str)
     assert {finding.partition(":")[0] for finding in findings(window, axe)} == {"label", "color-contrast"}
 
 
+@pytest.mark.slow
 def test_U6_the_theme_follows_the_system_until_one_is_chosen(house: House, memory: Memory) -> None:
     window = house.window(memory.user_id)
     window.page.emulate_media(color_scheme="light")
@@ -181,6 +187,7 @@ def calls(house: House, memory: Memory) -> None:
     tools.call("remember_fact", {})
 
 
+@pytest.mark.slow
 def test_U6_the_dashboard_shows_the_calls_just_made(house: House, memory: Memory) -> None:
     window = house.window(operator=True)
 

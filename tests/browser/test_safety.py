@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from recollect import Memory
 from recollect.surfaces.web.console import BROWSER_COOKIE, SESSION_COOKIE
 from tests.browser.windows import House, Window, a_life, records_of
+from tests.volume import sample
 
 HOSTILE = (  # written so that no policy takes it for program code
     '"><ScRiPt >alert(1)</script >',
@@ -46,7 +47,7 @@ def test_U6_hostile_memories_are_text_on_every_page_and_do_nothing(house: House,
     kinds = sorted({record.kind for record in memory.read()})
     searches = ["search?q=%3Cscript%3Ealert&conversation=1", "search?q=%22%3E%3Csvg%20onload%3Dalert(13)%3E"]
     topics = ["settings/topic?topic=%3Cscript%3E", "login?code=%22%3E%3Cscript%3Ealert(14)%3C/script%3E"]
-    for path in [*window.places(), *records_of(memory, *kinds), *searches, *topics]:
+    for path in sample(4, [*window.places(), *records_of(memory, *kinds), *searches, *topics]):
         window.open(path)
         assert window.page.evaluate(FOREIGN) == [], path
         assert str(90001 * 90007) not in window.main.inner_text(), f"{path} worked something out"
@@ -65,6 +66,7 @@ FOREIGN = """() => [...document.querySelectorAll("*")].filter((one) =>
 """What is in a page and not of our templates."""
 
 
+@pytest.mark.slow
 def test_U6_hostile_lines_stay_text_when_they_come_by_themselves_and_when_they_are_edited(
     house: House, memory: Memory
 ) -> None:
@@ -91,6 +93,7 @@ def test_U6_hostile_lines_stay_text_when_they_come_by_themselves_and_when_they_a
     assert window.page.evaluate(FOREIGN) == []
 
 
+@pytest.mark.everyday(1)
 @pytest.mark.parametrize(
     "inside",
     [
@@ -112,6 +115,7 @@ def test_U6_even_markup_that_got_into_a_page_would_do_nothing(house: House, memo
     window.forgive()
 
 
+@pytest.mark.slow
 def test_U6_two_people_in_two_browsers_see_only_their_own(house: House, memory: Memory) -> None:
     mine, yours = memory, house.app.user(f"{memory.user_id}-b")
     for one, word in ((mine, "wombat"), (yours, "quokka")):
@@ -129,7 +133,7 @@ def test_U6_two_people_in_two_browsers_see_only_their_own(house: House, memory: 
     right.sees("Paints in oil")
     assert right.is_same_page
     right.misses("Plays the cello")
-    for path in [*right.places(), "search?q=wombat", "edit"]:
+    for path in sample(4, ["search?q=wombat", "edit", *right.places()]):
         right.open(path)
         right.misses("wombat")
         right.misses("cello")
@@ -142,6 +146,7 @@ def test_U6_two_people_in_two_browsers_see_only_their_own(house: House, memory: 
         expect(right.page).to_have_url(f"{right.base}/login")
 
 
+@pytest.mark.slow
 def test_U6_a_link_is_good_for_one_visit_and_its_cookie_for_the_browser_only(house: House, memory: Memory) -> None:
     a_life(memory)
     link = house.link(memory.user_id)
@@ -164,6 +169,7 @@ def test_U6_a_link_is_good_for_one_visit_and_its_cookie_for_the_browser_only(hou
     assert mine.page.evaluate("document.cookie") == ""
 
 
+@pytest.mark.slow
 def test_U6_after_leaving_the_way_back_shows_nothing(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -179,6 +185,7 @@ def test_U6_after_leaving_the_way_back_shows_nothing(house: House, memory: Memor
         assert "Northwind" not in window.page.content() and "rooibos" not in window.page.content()
 
 
+@pytest.mark.slow
 def test_U6_a_page_that_is_open_elsewhere_after_leaving_tells_nothing_more(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -191,6 +198,7 @@ def test_U6_a_page_that_is_open_elsewhere_after_leaving_tells_nothing_more(house
     expect(window.page).to_have_url(f"{window.base}/login")
 
 
+@pytest.mark.slow
 def test_U6_another_site_can_neither_frame_the_console_nor_send_its_forms(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
@@ -210,10 +218,10 @@ def test_U6_another_site_can_neither_frame_the_console_nor_send_its_forms(house:
 def test_U6_the_console_asks_nobody_but_its_own_server(house: House, memory: Memory) -> None:
     a_life(memory)
     window = house.window(memory.user_id)
-    for path in [*window.places(), *records_of(memory), "login", "no-such-page"]:
+    for path in ["", "timeline", *sample(3, [*window.places(), *records_of(memory), "login", "no-such-page"])]:
         window.page.goto(f"{window.base}/{path}")
     operator = house.window(operator=True)
-    for path in operator.places():
+    for path in ["operator/users", *sample(3, operator.places())]:
         operator.open(path)
     asked = {address.removeprefix(house.base).partition("?")[0] for address in [*window.asked, *operator.asked]}
     assert {"/static/console.css", "/static/console.js", "/", "/timeline", "/events", "/operator/users"} <= asked

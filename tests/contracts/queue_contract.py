@@ -16,6 +16,7 @@ from recollect.usage_metrics import BOUNDS, QueueMetrics, latency_step
 from recollect.work.contract import Done, FailedAttempt, Job, Lease, Queue, Retention, Returned, Task
 from recollect.work.lease_owners import new_owner
 from recollect.work.worker import Worker
+from tests.volume import volume
 
 T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
 ME = "a worker of another machine"
@@ -532,20 +533,21 @@ class QueueContract:
                 running[job.user_id] -= 1
 
         users = [f"u{number}" for number in range(20)] + [None]
-        tasks = [task("t", user_id=users[number % 21], payload={"n": number}) for number in range(2400)]
+        jobs = volume(300, 2400)
+        tasks = [task("t", user_id=users[number % 21], payload={"n": number}) for number in range(jobs)]
         workers = [Worker(make(size=5000), {"t": handler}, concurrency=1, ahead=3).start() for _ in range(8)]
-        for start in range(0, 2400, 100):
+        for start in range(0, jobs, 100):
             queue.put_many(tasks[start : start + 100])
         last = queue.put_many([task("t", payload={"n": -1})])[0]
         assert queue.wait(last.id, 120)
         finish(queue)
         assert all(worker.stop(60) for worker in workers)
-        assert Counter(n for _, n in effects) == Counter(range(-1, 2400))
+        assert Counter(n for _, n in effects) == Counter(range(-1, jobs))
         assert overlaps == []
         for user in users[:-1]:
             mine = [n for owner, n in effects if owner == user]
             assert mine == sorted(mine)
-        assert queue.depth() == {"ready": 0, "running": 0, "done": 2401, "dead": 0}
+        assert queue.depth() == {"ready": 0, "running": 0, "done": jobs + 1, "dead": 0}
 
     def test_W2_one_key_put_by_many_at_once_is_one_job(self, make: Make) -> None:
         ids: list[str] = []

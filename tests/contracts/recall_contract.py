@@ -238,6 +238,7 @@ class RecallContract:
 
     # S1: the formula
 
+    @pytest.mark.everyday(1)
     @pytest.mark.parametrize("seed", [1, 2])
     def test_S1_words_rank_as_the_formula_says_whatever_happened_before(
         self, home: Home, clock: FrozenClock, seed: int
@@ -1064,6 +1065,7 @@ class RecallContract:
 
     # whatever is asked
 
+    @pytest.mark.everyday(1)
     @pytest.mark.parametrize("embedder", [None, HashEmbedder()], ids=["words", "vectors"])
     def test_S1_whatever_is_asked_there_is_an_answer(self, home: Home, embedder: HashEmbedder | None) -> None:
         memory = home.open(embedder=embedder).user("u1")

@@ -863,6 +863,7 @@ def test_the_store_in_memory_forgets_when_it_ends() -> None:
         assert observations(app.user("agent")) == []
 
 
+@pytest.mark.everyday(1)
 def test_stores_are_safe_for_threads(app: recollect.Recollect) -> None:
     """ "Thread-safe (RWMutex protected)"; "Concurrency | Thread safety of stores"."""
     problems: list[str] = []

@@ -834,6 +834,7 @@ def test_concurrent_tool_calls(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -
         assert concurrent_calls(app) >= 95
 
 
+@pytest.mark.slow
 def test_concurrent_tool_calls_on_a_busy_machine(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue 16: "at least 95 of 100 concurrent calls answer "success" on a busy two-core machine"."""
     monkeypatch.delenv("MEMORY_TOOL_ASYNC")

@@ -203,6 +203,7 @@ def _called_for(memory: UserMemory, reader: Reader, topic: str, now: datetime, w
     more alike.
     """
     from recollect.search.question import Question  # here, not above: it loads NumPy
+    from recollect.search.ranking import rarities
 
     state = reader.state()
     if within is not None:
@@ -214,7 +215,7 @@ def _called_for(memory: UserMemory, reader: Reader, topic: str, now: datetime, w
             question = Question.of(part, now, index.names(), memory.config.language)
             words = words or len(set(question.words))
             if question.words:
-                needed.append(_required(index.idf(question.words), index.idf([_NO_WORD])[0]))
+                needed.append(_required(rarities(index, question), index.idf([_NO_WORD])[0]))
     return min(needed, default=0.0), words
 
 

@@ -23,7 +23,7 @@ from recollect.search.filters import Filter
 from recollect.search.index.index import Found, Index, Terms
 from recollect.search.passages import indexed_text, passages
 from recollect.search.question import Question
-from recollect.search.ranking import reach
+from recollect.search.ranking import asked_words, reach
 from recollect.search.signs import Signs, signs_of
 from recollect.store.contract import Query, VectorRow
 from recollect.store.word_contract import KeptWords, PassageWords, WordQuery, WordReader
@@ -306,11 +306,9 @@ class PartialIndex(Index):
 
     def _gains(self, question: Question) -> dict[str, float]:
         """Return the weight of each word of a query, before its rarity."""
-        gains: dict[str, float] = dict(Counter(question.words))
+        gains = asked_words(self, question.words, question)
         for word in question.name_words:
             gains[word] = gains.get(word, 0.0) + 1.0
-        for word in self.unknown(list(question.otherwise)):
-            gains |= dict.fromkeys(question.otherwise[word], 1.0)
         for word, weight, _ in question.related:
             gains[word] = max(gains.get(word, 0.0), weight)
         return gains

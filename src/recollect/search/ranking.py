@@ -9,6 +9,7 @@ memory knows. Where only words match, the sum is plain BM25.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -29,6 +30,8 @@ _MOST_WORDS = 64
 """The number of words of a query that count: the rarest."""
 _DAY = 86_400_000_000
 _NOTHING = 1e-9
+_FEW_WORDS = 3
+"""So few words do not reveal the language of a question."""
 _POOR = 0.2
 """A session whose best match is below this share of the best of all is ignored."""
 _FAR = 0.05
@@ -196,17 +199,39 @@ def _contenders(base: Floats, most: int, beside: _ContextSignals) -> Numbers:
     return np.flatnonzero(base >= max(least, _NOTHING))
 
 
+def asked_words(index: Index, words: Sequence[str], question: Question) -> dict[str, float]:
+    """Return the words of a question, and what other languages make of them, with their weights before rarity."""
+    gains: dict[str, float] = dict(Counter(words))
+    for word, stems in _other_stems(index, words, question).items():
+        times = gains[word]
+        gains |= {stem: times * weight for stem, weight in stems.items() if stem == word or stem not in gains}
+    return gains
+
+
+def rarities(index: Index, question: Question) -> list[float]:
+    """Return the rarity of each word of a question, in whichever language it is most common."""
+    stems = _other_stems(index, question.words, question)
+    return index.idf(
+        [max(stems[word], key=stems[word].__getitem__) if word in stems else word for word in question.words]
+    )
+
+
+def _other_stems(index: Index, words: Sequence[str], question: Question) -> dict[str, dict[str, float]]:
+    """Return the stems of words in other languages: of unknown words, and of all if there are too few to tell which."""
+    among = words if len(words) <= _FEW_WORDS else index.unknown(words)
+    return index.other_stems({word: question.otherwise[word] for word in among if word in question.otherwise})
+
+
 def _lexical(index: Index, question: Question) -> Floats:
     """Return the score by words. A speaker's name counts for records other than messages, where it is only a word."""
     words = list(question.words)
     if len(words) > _MOST_WORDS:
         rarest = sorted(zip(index.idf(words), words, strict=True), reverse=True)
         words = list(dict.fromkeys(word for _, word in rarest))[:_MOST_WORDS]
-    if question.otherwise:
-        # an unknown word is tried as other languages would stem it
-        words += [other for word in index.unknown(words) for other in question.otherwise.get(word, ())]
-    gains = [1.0] * len(words) + [weight for _, weight, _ in question.related]
-    scores = index.scores([*words, *(word for word, _, _ in question.related)], gains)
+    gains = asked_words(index, words, question)
+    for word, weight, _ in question.related:
+        gains[word] = gains.get(word, 0.0) + weight
+    scores = index.scores(list(gains), list(gains.values()))
     if question.name_words:
         scores += index.scores(question.name_words) * (index.kind != index.code("kind", "message"))
     return scores

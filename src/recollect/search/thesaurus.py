@@ -29,7 +29,7 @@ GENERAL = 0.25
 MOST = 24
 """The maximum number of related words per term."""
 
-LANGUAGES = ("en", "de", "fr", "es", "uk")
+LANGUAGES = ("en", "de", "fr", "es", "uk", "ru")
 _HERE = Path(__file__).parent
 
 _Group = tuple[str, list[str], list[str]]

@@ -1,9 +1,10 @@
 """Which attribute a key names, and whether a value needs it: "Lviv" under `city` and `birthplace` is two facts, "Lives
 in Lviv" under `home` and `city` is one.
 
-A value that makes a statement by itself is the same fact under any key, unless the key says of whom, when or how it
-holds (`former_role`, `sister`, `dislikes`). A bare value is the same fact only under another name of the same attribute
-(`role`, `job_title`). Anything the tables do not know counts as a difference.
+A value that makes a statement by itself is the same fact under two keys if neither adds anything to it: their words
+are in the statement, or only say what kind of fact it is (`role`, `work_style`). Any other word may say of whom, of
+what, when or how it holds (`former_role`, `sister`, `opinion_on_rust`), and counts as a difference. A bare value is the
+same fact only under another name of the same attribute (`role`, `job_title`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ mobile_number=phone|cell_phone=phone|mobile_phone=phone|full_name=name|first_nam
 last_name=surname|family_name=surname|time_zone=timezone|native_language=mothertongue|mother_tongue=mothertongue
 first_language=mothertongue|programming_language=codelanguage|coding_language=codelanguage|coding_languages=codelanguage
 programming_languages=codelanguage|spoken_language=language|spoken_languages=language|free_time=hobby|leisure_activity=hobby
-dietary_preference=diet|dietary_preferences=diet|dietary_restriction=diet|dietary_restrictions=diet|food_allergy=allergy
+dietary_preference=diet|food_preference=diet|food_preferences=diet|dietary_preferences=diet|dietary_restriction=diet|dietary_restrictions=diet|food_allergy=allergy
 food_allergies=allergy|marital_status=relationshipstatus|relationship_status=relationshipstatus|side_project=sideproject
 years_of_experience=experience|work_experience=experience|field_of_study=major|study_major=major|code_editor=editor
 text_editor=editor|operating_system=os|date_joined=startdate|start_date=startdate"""
@@ -62,7 +63,7 @@ _NEGATIVE = _set("""not never no dislike hate detest despise loathe resent avoid
 allergic afraid averse opposed""")
 _WISHES = _set("""goal dream wish want aspiration intention ambition aim bucket plan planned future target
 desired ideal""")
-_WANTING = _set("""want hope wish plan aim dream intend aspire strive would""")
+_WANTING = _set("""want hope wish plan aim dream intend aspire strive would learn learning""")
 # Keys that say when it holds, or which of several it is.
 _WHICH = (
     _set("""former previous past old ex earlier original initial first second third last next potential
@@ -77,6 +78,21 @@ sideproject product service app client server frontend backend startup departmen
 _OF_PERSONS = _set("""role employer location birthday birthplace phone email address name firstname surname age
 school hobby nationality timezone hometown salary experience pet spouse major handle
 nickname""")
+# Words of keys that say what kind of fact a statement is, and nothing more.
+_KINDS = _OF_PERSONS | frozenset(
+    english_lemma(word)
+    for word in """stack hobby favorite opinion diet allergy goal os skill interest project
+sideproject instrument style habit routine communication learning language work career study
+education background trait personality fact note memory thing item statement activity talk
+presentation conference event upcoming summary digest format length tone method approach
+workflow setup focus area field domain expertise knowledge profile bio who life lifestyle
+responsibility duty industry codelanguage sleep bedtime exercise training fitness sport health
+travel trip music taste food drink restriction cooking reading read article finance money
+cloud infrastructure team leadership concern worry commute transport degree qualification
+achievement""".split()
+)
+# Keys that begin with one of these say where, when or for whom it holds.
+_RELATIONS = _set("at in on for with during when after before while by from")
 # Verbs that begin a statement about a person, by their base form.
 _VERBS = _set("""accept achieve add admire adore advise advocate agree aim allow analyze analyse appreciate
 apply argue ask aspire attend automate avoid bake believe belong bike blog boost breed brew
@@ -129,32 +145,41 @@ class Attribute:
 
     def allows(self, other: Attribute, said: frozenset[str]) -> bool:
         """Return True if a statement with these words is one fact under both keys."""
-        if self.limits - said != other.limits - said:
-            return False
-        ours, theirs = self._of_whom(said), other._of_whom(said)
-        return ours is None or theirs is None or ours == theirs
+        return self._added(said) == other._added(said)
 
     def is_plain(self, said: frozenset[str]) -> bool:
         """Return True if a statement with these words holds as it stands under this key."""
-        return not self.limits - said and not self._of_whom(said)
+        return not self._added(said)
 
-    def _of_whom(self, said: frozenset[str]) -> frozenset[str] | None:
-        """Return what stands beside an attribute of a person; None if the key names no such attribute."""
-        return self.names - _OF_PERSONS - said if self.names & _OF_PERSONS else None
+    def _added(self, said: frozenset[str]) -> frozenset[str]:
+        """Return the words that the key adds to a statement with these words."""
+        added = (self.limits | (self.names - _KINDS)) - said
+        return frozenset(word for word in added if not any(_shortens(word, other) for other in said))
+
+
+def _shortens(word: str, other: str) -> bool:
+    """Return True for an abbreviation: "db" of "database", "perf" of "performance"."""
+    if len(word) < 2 or 2 * len(word) > len(other) or word[0] != other[0]:
+        return False
+    letters = iter(other)
+    return len(word) <= 4 and all(letter in letters for letter in word)
 
 
 @lru_cache(maxsize=4096)
 def attribute_of(key: str) -> Attribute:
     """Return the attribute that a key in its normal form names."""
-    words = [english_lemma(word) for word in _with_phrases([word for word in key.split("_") if word])]
-    words = [word for word in words if word not in _FILLERS]
+    parts = [part for word in key.split("_") for part in re.findall(r"\d+|\D+", word)]
+    words = [english_lemma(word) for word in _with_phrases(parts)]
+    numbered = {word for word in parts[1:] if len(word) == 1 or word.isdigit()}  # "project_2", "project_b_status"
+    words = [word for word in words if word not in _FILLERS and word not in numbered]
     limiting = _PEOPLE | _AGAINST | _WISHES | _WHICH | (_PLACES if len(words) > 1 else frozenset())
+    if parts and parts[0] in _RELATIONS:
+        limiting = frozenset(words)
     names, limits = (
         frozenset(_canonical().get(word, word) for word in found)
         for found in (words, [word for word in words if word in limiting])
     )
-    number = key.rpartition("_")[2]  # "project_2", "project_b"
-    return Attribute(names, limits | {number} if len(number) == 1 or number.isdigit() else limits)
+    return Attribute(names, limits | numbered)
 
 
 def with_implied(said: frozenset[str]) -> frozenset[str]:
@@ -183,10 +208,14 @@ def makes_statement(content: str) -> bool:
         return False
     if (base := _base(first)) in _VERBS:
         return first != base or second in grammar(code).kinds or first == "read"
+    if _OCCUPATION.search(text.clean(content)):
+        return True
     adjective = first in _ADJECTIVES or (len(first) > 4 and _ADJECTIVE_ENDING.search(first) is not None)
     return adjective and second in _PREPOSITIONS
 
 
+_OCCUPATION = re.compile(r"^\w+(?: \w+){0,4} (?:at|@) [^\W\d_a-z]\w*")
+"""A role and where: "Senior backend engineer at Stripe"."""
 _SURE = _set("""i user he she they we я ich je yo ja is was has does do can cannot will would must should
 can't don't doesn't isn't won't hasn't wasn't""")
 _OPENINGS = _set(

@@ -416,6 +416,22 @@ class Index:
         found = self._postings.find([self._hash(word) for word in words])
         return [word for word, pieces in zip(words, found, strict=True) if not pieces]
 
+    def other_stems(self, otherwise: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
+        """Return the known stems of each word, with weights that give all of them the rarity of the most common one.
+
+        Which stem a document has depends on the language it was taken for, which a short text hardly reveals. A word of
+        which no other stem is known is left out.
+        """
+        every = [stem for word, others in otherwise.items() for stem in (word, *others)]
+        missing = set(self.unknown(every))
+        found = {}
+        for word, others in otherwise.items():
+            known = [stem for stem in (word, *others) if stem not in missing]
+            if known and known != [word]:
+                rarity = self.idf(known)
+                found[word] = {stem: min(rarity) / each for stem, each in zip(known, rarity, strict=True)}
+        return found
+
     def matching(self, numbers: NDArray[np.intp], words: Sequence[str]) -> NDArray[np.bool_]:
         """Return which of these documents have which of these words: a row for each word."""
         first = self._documents.view("first")[numbers]
