@@ -90,14 +90,17 @@ def test_C12_a_fact_stored_today_held_today(memory: recollect.Memory, remember: 
 
 
 def test_C1_an_uncertain_line_that_the_person_edits_becomes_certain(
-    memory: recollect.Memory, remember: Caller, tmp_path: Path
+    memory: recollect.Memory, remember: Caller, tmp_path: Path, clock: FrozenClock
 ) -> None:
     remember("Kyiv", 0.6)
+    began = clock()
+    clock.tick(hours=1)
     note = tmp_path / "7/memory/2026-01-01.md"
     note.write_text(note.read_text().replace("Kyiv", "Lviv"))
     [fact] = memory.read(kind="fact")
     assert (fact.content, fact.confidence) == ("Lviv", 1.0)
     assert "Location: Lviv" in memory.show() and memory.daily() == "" and memory.verify() == []
+    assert [one.content for one in memory.read(kind="fact", as_of=began)] == ["Kyiv"]
 
 
 @pytest.mark.parametrize("change", ["update", "confirm"])

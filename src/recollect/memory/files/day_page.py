@@ -206,6 +206,9 @@ class DayPage:
             # the person is certain: it moves to MEMORY.md
             self._current, self._said = daily_md.remove_entries(self._text, {item.content}, most=1), None
             self._drop_if_empty()
+            if edited.content != record.content:
+                edited = replace(edited, valid_from=write.now)
+                write.tx.keep(replace(record, status="superseded", valid_until=write.now))
             write.apply("update", record, write.gate.passed(edited), reason=f"edited in {name}")
         else:
             write.apply("update", record, edited, reason=f"edited in {name}", written=True)
