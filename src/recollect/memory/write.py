@@ -502,7 +502,7 @@ class Write:
         written = self.apply("remember", None, noted)
         if not demoted:
             return Written(message=f"Noted for {when}: {written.text}", record=written)
-        how = f"noted for {when} only" if written.kind == "daily" else f"uncertain, in the note of {when}"
+        how = f"noted for {when} only" if written.kind == "daily" else f"uncertain, noted for {when}"
         return Demoted(message=f"{self.gate.shortfall(fact)}: {how}: {written.text}", record=written)
 
     def _keep(self, op: str, before: Record | None, after: Record, *, reason: str | None = None) -> Record:
