@@ -210,7 +210,7 @@ def test_G3_two_processes_at_once_store_one_run(tmp_path: Path, memory: Memory, 
 
         done = extract(memory, DAY, extractor=meanwhile, clock=clock)
     assert done.skipped == DONE and done.run == memory.runs()[0]
-    assert len(memory.read(kind="observation")) == 1 and len(memory.runs()) == 1
+    assert sum("OAuth2" in one.content for one in memory.read(kind="fact")) == 1 and len(memory.runs()) == 1
 
 
 def test_G3_what_a_later_day_has_read_is_not_read_again(memory: Memory, clock: FrozenClock) -> None:
@@ -402,8 +402,8 @@ def test_G3_what_is_learned_after_midnight_carries_the_day_it_is_about(memory: M
     entries = [entry for entry in memory.read(kind="daily") if isinstance(entry, recollect.DailyEntry)]
     assert entries and {entry.day for entry in entries} == {DAY}
     assert {one.valid_from.date() for one in memory.read(kind="fact") if one.source != "explicit"} == {DAY}
-    [insight] = memory.read(kind="observation")
-    assert insight.valid_from.date() == DAY and insight.messages and insight.excerpt
+    [decision] = [one for one in memory.read(kind="fact") if "OAuth2" in one.content]
+    assert decision.valid_from.date() == DAY and decision.messages and decision.excerpt
     with serving([answer(entry("Reads a lot", message=0), notes=("Quiet day",))]) as model:
         like(memory, "Rust", hours=4)
         extract(memory, DAY - timedelta(days=1), extractor=by_model(model, tools=False), clock=clock)

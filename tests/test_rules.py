@@ -609,3 +609,19 @@ def test_the_same_fact_meets_itself_and_a_changed_one_is_seen(tmp_path: Path) ->
     (moved,) = tell("We moved to Goa.")
     assert isinstance(moved, recollect.Conflict)  # the host updates it, as `action` says
     assert "- Arun: Son" in memory.show() and "- Loves jazz" in memory.show()
+
+
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        ("Я народився в Одесі", {"origin": "Народився в Одесі"}),
+        ("Я родилась в Одессе", {"origin": "Родилась в Одессе"}),
+        ("Я працюю програмістом у Гуглі", {"role": "Працює програмістом", "company": "Працює в Гуглі"}),
+        ("Я работаю программистом в Яндексе", {"role": "Работает программистом", "company": "Работает в Яндексе"}),
+        ("Я переїхала до Варшави", {"location": "Переїхала до Варшави"}),
+        ("Мы переехали во Львов", {"location": "Переехали во Львов"}),
+        ("Раньше я жил в Киеве, теперь во Львове", {"location": "Живёт во Львове"}),
+    ],
+)
+def test_G3_a_declined_name_keeps_the_words_around_it(said: str, lines: dict[str, str]) -> None:
+    assert {one.key: one.content for one in learn(said)} == lines

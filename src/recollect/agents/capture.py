@@ -89,7 +89,6 @@ def capture(
         findings = [finding_of(one, source, message) for one in learn(own, language=language) if one.explicit]
         if not findings:  # the rules did not accept it as a fact, perhaps a secret: let the policy say why
             findings = [_verbatim_finding(asked.content, asked.excerpt, source, message, durable=asked.durable)]
-    findings = [replace(one, kind="fact") for one in findings]  # a decision that was asked for is also a fact
     if worded is not None and all(one.trusted and one.action == "add" for one in findings):
         findings = _merge_wordings(findings, worded(said if asked.refers_back else own), source, message)
     with memory.acting("agent:capture", session=session).batch() as open_memory:
@@ -189,7 +188,6 @@ def finding_of(learned: Learned, source: str, message: str | None = None, said_a
         excerpt=learned.excerpt,
         messages=(message,) if message else (),
         durable=learned.durable,
-        kind=learned.kind,
         told=learned.explicit,
         previous=learned.previous,
         ends=tuple(line for line in learned.ends if line != ANYTHING),

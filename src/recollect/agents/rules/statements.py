@@ -22,6 +22,8 @@ __all__ = ["Manner", "in_order", "learn_from_sentence"]
 
 _TAG = 2
 _END = " \t.!…,;:-–—"
+_WORKS_AT = {"uk": "Працює в ", "ru": "Работает в "}
+"""Names are declined in these languages: without the words around it, the name would be in the wrong case."""
 _AT = re.compile(r" (?:at|bei|chez|w|в|у) (?P<company>[^,]+)$")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")
 _ALIKE = {"likes": ("likes", "interested_in"), "interested_in": ("interested_in", "likes"), "language": ()}
@@ -289,7 +291,7 @@ def _split_employment(found: Learned, tables: Language, manner: Manner) -> list[
     if where is None or name is None or _ARTICLE.match(name):
         return [found]
     sort = sort_of("company")
-    name = _spell_shouted(name) if manner.shouted else name
+    name = _WORKS_AT.get(tables.code, "") + (_spell_shouted(name) if manner.shouted else name)
     company = replace(found, key="company", content=name, previous=None, type=sort.type, category=sort.category)
     return [replace(found, content=found.content[: where.start()]), company]
 
