@@ -677,7 +677,7 @@ class MemoryContract:
     def test_P1_what_is_not_sure_is_noted_on_the_day_it_is_about(self, memory: Memory, clock: FrozenClock) -> None:
         yesterday = clock().date() - timedelta(days=1)
         noted = memory.remember("Likes tea", confidence=0.5, day=yesterday)
-        assert isinstance(noted, Demoted) and f"noted for {yesterday} only" in noted.message
+        assert isinstance(noted, Demoted) and f"uncertain, noted for {yesterday}: " in noted.message
         memory.remember("Likes rum", durability="daily", day=yesterday.isoformat())
         memory.remember("Likes ale", durability="daily", day="2999-01-01")
         with pytest.raises(InvalidInputError, match="too long ago"):
