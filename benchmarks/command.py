@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import option
+from recollect.surfaces.cli.options import argument, option
 from recollect.surfaces.cli.output import Output, progress
 from recollect.surfaces.cli.program import START, CliGroup, command_group
 from recollect.surfaces.cli.session import CliSession
@@ -25,6 +25,7 @@ _benchmark = command_group(
     "recollect bench recall --data locomo10.json",
     "recollect bench speed --quick",
     "recollect bench rules --misses",
+    "recollect bench learning messages.jsonl --show misses",
     cls=_Group,
 )
 
@@ -93,6 +94,46 @@ def _learned(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     counts = (f"{row[each]:,}" for each in ("utterances", "nothing", "wanted", "right", "wrong"))
     rates = ("–" if row[each] is None else f"{100 * row[each]:.1f}" for each in ("precision", "recall"))
     return name, *counts, *rates
+
+
+@_benchmark("recollect bench learning messages.jsonl pairs.jsonl", "recollect bench learning *.jsonl --show misses")
+def learning(
+    session: CliSession,
+    data: Annotated[list[Path], argument("FILE", "Labelled files: JSON Lines, one case per line.")],
+    show: Annotated[
+        str, option("--show", "Also list the misses, or the lines of every case.", "misses|lines", show_default=False)
+    ] = "",
+) -> None:
+    """Learn from labelled messages, and count what was found, missed and wrong."""
+    from benchmarks import learning as bench
+
+    if show not in ("", "misses", "lines"):
+        raise InvalidInputError("--show", "must be misses or lines")
+    cases = bench.load(data)
+    with _bars() as tell:
+        figures = bench.measure(cases, progress=tell)
+    session.out.document(figures)
+    head = ("set", "measure", "right", "of", "per cent")
+    rows = [(row["set"], row["measure"], *_counted(row)) for row in figures["table"]]
+    session.out.table(head, rows, right=head[2:])
+    if figures["lines"]["written"]:
+        session.out.line()
+        session.out.line("lines: " + ", ".join(f"{count:,} {kind}" for kind, count in figures["lines"].items()))
+    for result in figures["results"] if show else ():
+        if show == "lines" or result["missed"] or result["wrong"]:
+            _listed(session.out, result)
+
+
+def _counted(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return f"{row['right']:,}", f"{row['of']:,}", f"{row['percent']:.1f}"
+
+
+def _listed(out: Output, result: Mapping[str, Any]) -> None:
+    out.line()
+    out.line(f"{result['set']} {result['id']}, {result['lang']}: {result['text']!r}")
+    for sort in ("lines", "missed", "wrong"):
+        for each in result[sort]:
+            out.line(f"    {sort.removesuffix('s')}: {each}")
 
 
 @_benchmark("recollect bench speed --quick", "recollect bench speed --sizes 1000,100000 --users 0 --plot speed.svg")

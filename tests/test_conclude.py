@@ -312,3 +312,10 @@ def test_C12_an_episode_that_a_model_made_is_kept_as_it_is(app: Recollect, memor
     app.tools("u1", "facts", session="s1").call("create_episode", given)
     conclude(memory, "s1", clock=clock)
     assert [one.content for one in memory.read(kind="episode")] == ["What is missing."]
+
+
+def test_G5_what_says_less_than_is_known_replaces_nothing(memory: Memory, clock: FrozenClock) -> None:
+    memory.remember("Senior Backend Engineer at Stripe", key="role", category="work_context")
+    talk(memory, clock, "I'm a backend engineer.")
+    conclude(memory, "s1", clock=clock)
+    assert memory.get("role").content == "Senior Backend Engineer at Stripe"

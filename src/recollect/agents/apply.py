@@ -172,6 +172,8 @@ def _store_finding(memory: Memory, finding: Finding) -> Outcome:
         return _remember_finding(memory, replace(finding, key=None), _value_with_key(finding))
     if not finding.replaces or not _may_replace(finding, outcome.record):
         return outcome
+    if not finding.corrects and set(terms(finding.content)) < set(terms(outcome.record.content)):
+        return Duplicate(message=f"Already known: {outcome.record.text}", record=outcome.record)  # and it says more
     return memory.update(
         outcome.record.id,
         finding.content,
