@@ -728,6 +728,7 @@ def test_U3_searching(cli: Cli) -> None:
     cli("note", "Tea is sold at the market")
     found = cli.json("search", "tea", "market", "--kind", "note")
     assert (found["query"], found["mode"], found["note"]) == ("tea market", "words", "")
+    assert "give one of them" in cli("search", "tea", "--query", "coffee", code=2).stderr
     [hit] = found["hits"]
     assert hit.keys() == {"record", "score", "raw_score", "words", "signals", "passage", "earlier", "why"}
     assert hit["record"]["kind"] == "note" and 0 < hit["score"] <= 1

@@ -10,9 +10,11 @@ import pytest
 import recollect
 from recollect.agents.discuss import Discussion
 from recollect.agents.models import open_model
+from recollect.config import SUITE_NAMES
 from recollect.errors import ConfigError
 from recollect.surfaces.chat.conversation import Conversation
 from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say
+from recollect.tools.catalog import SUITES
 
 
 @pytest.fixture
@@ -173,8 +175,20 @@ def test_C11_settings_of_the_discussion_are_checked(tmp_path: Path) -> None:
         recollect.Config.load({"MEMORY_TOOL_ROLLOUT": "old"})
     with pytest.raises(ConfigError, match="from 0 to 100"):
         recollect.Config(tool_rollout=101)
-    with pytest.raises(ConfigError, match="MEMORY_TOOL_ROLLOUT"):
+    with pytest.raises(ConfigError, match=r"MEMORY_TOOL_ROLLOUT .*whole number or new"):
         recollect.Config(tool_rollout="some")
-    named = pytest.raises(ConfigError, match="'nots' is not one of entries, notes")
-    with recollect.open(tmp_path, tool_suites="facts, nots") as app, named:
-        Conversation(app, ("test", "ann"), place="chat")
+    with pytest.raises(ConfigError, match="'nots' is not one of entries, notes"):
+        recollect.open(tmp_path, tool_suites="facts, nots")
+    with pytest.raises(ConfigError, match="MEMORY_TOOL_SUITES names no suite"):
+        recollect.Config(tool_suites=" ,")
+    assert tuple(SUITES) == SUITE_NAMES
+
+
+def test_G1_a_model_that_only_calls_tools_leaves_the_answer_to_memory(app: recollect.Recollect) -> None:
+    app.user("u1").remember("Lives in Kyiv", key="location")
+    with ModelServer(lambda asked: Call("memory_search", {"query": "x"})) as server:
+        answer = _discussion(app, server).answer("Where do I live?")
+        assert "Kyiv" in answer.text and answer.degraded is not None and "tool calls" in answer.degraded
+        model = open_model(f"{server.openai_url}#test", key="test")
+        [page] = Conversation(app, ("test", "ann"), place="chat", model=model).say("Hello there")
+        assert "The model did not answer (only tool calls); this is from memory." in str(page)

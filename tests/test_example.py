@@ -322,7 +322,9 @@ def test_a_reader_may_type_anything(typed: Typed) -> None:
         "/memory clear",
         "yes",
         "/saved",
+        "/discuss 99",
     )
+    assert answers[18].startswith("Which one?")
     assert answers[0] == "Which one? /digest shows them."
     assert all(one == "Which one? Say its number, from 1 to 4, or a word of its title." for one in answers[2:6])
     assert "I don't know /what" in answers[6] and "/saved" in answers[7] and "/memory" in answers[7]

@@ -383,6 +383,29 @@ class TestTables:
                 wanted = r"\b(id|account)\b" if table in ("users", "memory_users") else r"\buser_id\b"
                 assert re.search(wanted, part), f"{name}: {table}{part}"
 
+    def test_D1_rows_that_were_lost_come_back_and_a_dropped_table_is_named(
+        self, store: PostgresStore, sql: Callable[..., list[Any]]
+    ) -> None:
+        with recollect.open(store) as app:
+            memory = app.user("u")
+            memory.remember("Engineer", key="role")
+            sql("TRUNCATE memory")
+            page = (Path(__file__).parent.parent / "docs/storage.md").read_text(encoding="utf-8")
+            statement = re.search(r"UPDATE memory_records .*;", page)
+            assert statement is not None
+            sql(statement[0])
+            assert sql("SELECT key, content FROM memory") == [("role", "Engineer")]
+            sql("UPDATE users SET memory_enabled = NULL")
+            assert memory.mode == "on"
+            memory.pause(incognito=True)
+            sql("UPDATE users SET memory_enabled = NULL")
+            assert memory.mode == "incognito"
+            memory.resume()
+            sql("DROP TABLE memory CASCADE")
+            with pytest.raises(StoreError, match=r"the table memory is missing.* backup"):
+                memory.remember("Likes tea")
+            assert len(memory.read()) == 1
+
     def test_G3_D1_the_daily_runs_are_in_the_seeds_table_and_gone_with_the_user(
         self, store: PostgresStore, sql: Callable[..., list[Any]]
     ) -> None:

@@ -361,7 +361,8 @@ def test_R6_the_answer_names_the_day_that_was_given(root: Path, day: str) -> Non
     with recollect.open(root, clock=FrozenClock()) as app:
         memory = app.user("me")
         assert memory.remember("Had tea", durability="daily", day=day).message == f"Noted for {day}: Had tea"
-        assert f"noted for {day} only" in memory.remember("Had cake", confidence=0.5, day=day).message
+        assert f"uncertain, noted for {day}: Had" in memory.remember("Had cake", confidence=0.5, day=day).message
+        assert f"noted for {day} only" in memory.remember("Had a cold", confidence=0.4, day=day).message
         assert memory.remember("Had pie", durability="daily").message == "Noted for today: Had pie"
         assert "today" not in memory.jot("Had jam", day=day).message
 

@@ -756,10 +756,10 @@ def test_U2_a_server_that_goes_away_and_comes_back_loses_nothing(house: House) -
 
 
 def test_U2_a_bot_that_cannot_reach_telegram_waits_for_it_or_for_its_end(tmp_path: Path) -> None:
-    with FaultyTelegramServer() as server, recollect.open(tmp_path) as app:
+    with FaultyTelegramServer() as server, recollect.open(tmp_path, telegram_url=server.url) as app:
         server.fail("getMe", 500)
         server.fail("setMyCommands", retry_after=1)
-        with Bot(app, server.token, url=server.url) as bot:
+        with Bot(app, server.token) as bot:  # the address is a setting
             server.wait_until_listening()
             with pytest.raises(InvalidInputError, match="already started"):
                 bot.start()

@@ -169,7 +169,7 @@ class PalConversation(Conversation):
         post = self._meant(rest)
         if post is not None:
             return self._act(verb, post, message or utc_now().isoformat())
-        if verb == "/discuss" and rest:
+        if verb == "/discuss" and rest and not rest.isdecimal():
             return None  # something else that they read
         number = len(self.posts())
         which = f"Say its number, from 1 to {number}, or a word of its title" if number else "/digest shows them"

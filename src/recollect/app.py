@@ -93,9 +93,7 @@ class Recollect:
 
     def _user_memory(self, name: str) -> UserMemory:
         with self._guard:
-            person = self._people.get(name)
-            if person is None:
-                person = self._people[name] = self._new_person(name)
+            person = self._people[name] = self._people.get(name) or self._new_person(name)
             self._people.move_to_end(name)
             while len(self._people) > _MOST_REMEMBERED:
                 self._people.popitem(last=False)
@@ -112,7 +110,13 @@ class Recollect:
             self._was_used,
             lambda: self._settle(name),
             ErasureHooks(name, files, lambda: self.identities, partial(self._erase_elsewhere, name)),
+            lambda: self._learn_expiring(name),
         )
+
+    def _learn_expiring(self, name: str) -> set[str]:
+        from recollect.agents.extract import learn_expiring
+
+        return learn_expiring(self.user(name), self.extractor(required=False))
 
     @property
     def identities(self) -> Identities:

@@ -224,6 +224,13 @@ def check_seconds(field: str, value: object, most: float = 86_400) -> float:
     return float(value)
 
 
+def check_end_moment(field: str, value: object, last_year: int = 9_999) -> datetime:
+    """Return a point in time; a mere day means its end."""
+    found = check_moment(field, value, last_year)
+    is_day = len(value.strip()) <= len("2026-02-12") if isinstance(value, str) else not isinstance(value, datetime)
+    return found.replace(hour=23, minute=59, second=59, microsecond=999_999) if is_day else found
+
+
 def check_moment(field: str, value: object, last_year: int = 9_999) -> datetime:
     """Check a point in time: a datetime, a date, or ISO 8601 text."""
     if not isinstance(value, date | str) or (isinstance(value, str) and len(value) > MAX_DATE):

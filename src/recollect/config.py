@@ -30,6 +30,7 @@ def _setting(
     return field(default=default, metadata=about)
 
 
+SUITE_NAMES = ("entries", "notes", "observations", "facts", "profile", "sessions", "files")
 NEW_CHATS = "new"
 """The value of MEMORY_TOOL_ROLLOUT for "new chats only"."""
 
@@ -67,7 +68,7 @@ class Config:
     message_retention_days: int = _setting(
         0,
         "MEMORY_MESSAGE_RETENTION_DAYS",
-        "how long messages are kept unless marked important, in days; 0: no limit",
+        "how long messages are kept after they were said, unless marked important, in days; 0: no limit",
         0,
         36_500,
     )
@@ -203,6 +204,7 @@ class Config:
             if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
                 raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be otel, otlp or prometheus:PORT")
         self.weight_changes()
+        self.suite_names()
         given = {"MEMORY_MODEL_URL": self.model_url, "MEMORY_CONSOLE_URL": self.console_url}
         urls = {name: url for name, url in given.items() if url} | {"MEMORY_TELEGRAM_URL": self.telegram_url}
         for variable, url in urls.items():
@@ -263,6 +265,16 @@ class Config:
             shown[name] = "***" if shown[name] else ""
         return shown
 
+    def suite_names(self) -> tuple[str, ...]:
+        """Return the tool suites that models get in discussions."""
+        names = tuple(name for part in self.tool_suites.split(",") if (name := part.strip()))
+        if unknown := [name for name in names if name not in SUITE_NAMES]:
+            known = ", ".join(SUITE_NAMES)
+            raise ConfigError(f"MEMORY_TOOL_SUITES is {self.tool_suites!r}; {unknown[0]!r} is not one of {known}")
+        if not names:
+            raise ConfigError("MEMORY_TOOL_SUITES names no suite; ENABLE_TOOL_BASED_MEMORY=false offers no tools")
+        return names
+
     def weight_changes(self) -> dict[str, float]:
         """Return the search weights that are set, by name."""
         changes: dict[str, float] = {}
@@ -296,9 +308,9 @@ def _check_type(f: Field[Any], value: object) -> None:
     if value in f.metadata["words"]:
         return
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise ConfigError(
-            f"{f.metadata['variable'] or f.name} ({f.name}=) must be {wanted}, not {type(value).__name__}"
-        )
+        wanted = " or ".join([wanted, *f.metadata["words"]])
+        given = repr(value) if isinstance(value, str) and f.metadata["words"] else type(value).__name__
+        raise ConfigError(f"{f.metadata['variable'] or f.name} ({f.name}=) must be {wanted}, not {given}")
 
 
 def _variables() -> list[Field[Any]]:

@@ -173,10 +173,10 @@ def flag_field(help: str) -> Field:
     return Field(check=checks.check_flag, schema={"type": "boolean"}, json=bool, help=help)
 
 
-def moment_field(help: str = "", last_year: int = 9_999) -> Field:
-    """Return the field of a point in time."""
+def moment_field(help: str = "", last_year: int = 9_999, *, end: bool = False) -> Field:
+    """Return the field of a point in time. With ``end``, a mere day means its end."""
     schema = pattern_schema(f"{_DAY}({_TIME}{_ZONE}?)?", description="YYYY-MM-DD or ISO 8601")
-    check = partial(_check_with_limit, checks.check_moment, last_year)
+    check = partial(_check_with_limit, checks.check_end_moment if end else checks.check_moment, last_year)
     return Field(check=check, schema=schema, component="Moment", help=help, metavar="DATE")
 
 
@@ -470,7 +470,7 @@ OnlyTool = Annotated[str, line_field("Only this tool.", "NAME")]
 Status = Annotated[str, choice_field((*records.STATUSES, "all"), "active, archived, superseded or all.")]
 Since = Annotated[datetime | date | str, moment_field("Only since this time.")]
 Until = Annotated[datetime | date | str, moment_field("Only until this time.")]
-AsOf = Annotated[datetime | date | str, moment_field("What was true at this time.")]
+AsOf = Annotated[datetime | date | str, moment_field("What was true at this time.", end=True)]
 AskedAt = Annotated[datetime | date | str, moment_field("The time to which 'yesterday' or 'last week' refer.")]
 ContextAt = Annotated[
     datetime | date | str, moment_field("The time to which 'yesterday' or 'last week' refer.", LAST_YEAR)

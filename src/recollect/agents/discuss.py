@@ -236,6 +236,9 @@ class Discussion:
             try:
                 reply = self._asked(heard, done, with_tools, None if on_text is None else hand_on)
                 said = strip_unstorable(reply.text)[:_LONGEST_ANSWER]
+                if not said.strip():  # it kept calling tools, even when it was asked for an answer
+                    degraded = "only tool calls: answered from memory"
+                    said = captured.reply if captured is not None else self._from_memory(heard)
             except ModelError as error:
                 degraded = f"{error.kind}: answered from memory"
                 said = captured.reply if captured is not None else self._from_memory(heard)

@@ -160,18 +160,18 @@ def extract(
     return done
 
 
-def learn_expiring(memory: Memory, *, extractor: Extractor = by_rules, clock: Clock | None = None) -> Extracted | None:
-    """Learn from messages and interactions that the next upkeep removes, unless that was done; None without any.
+def learn_expiring(memory: Memory, extractor: Extractor) -> set[str]:
+    """Learn from everything until yesterday, before some of it expires; return the ids of what is still unread.
 
     Nothing is read while memory is off: it expires unlearned.
     """
     if memory.mode != "on":
-        return None
-    due = memory.upkeep(dry_run=True)
-    if not due.expired.get("message") and not due.interactions:
-        return None
-    yesterday = (clock or memory.clock)().date() - timedelta(days=1)
-    return extract(memory, yesterday, extractor=extractor, clock=clock)
+        return set()
+    now = memory.clock()
+    extract(memory, now.date() - timedelta(days=1), extractor=extractor)
+    read = [run for run in memory.runs(kind=BATCH, limit=None) if run.status == "completed"]
+    left = memory.unread(map(read_mark, read), until=now)
+    return {message.id for message in left.messages} | {event.id for event in left.interactions}
 
 
 def read_mark(run: ExtractionRun) -> Mark:

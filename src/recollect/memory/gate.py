@@ -9,7 +9,7 @@ from typing import Final
 from recollect.config import Config
 from recollect.memory.daily_notes import section_of_day
 from recollect.policy.retention import daily_expiry
-from recollect.records import DailyEntry, Fact, new_id
+from recollect.records import DailyEntry, Fact, Record, new_id
 
 LEAST: Final = 0.5
 """The confidence from which something is an uncertain fact rather than a guess."""
@@ -43,6 +43,21 @@ class Gate:
         day = fact.noted_on
         with_note = day is not None and fact.expires_at == daily_expiry(day, self._kept)
         return replace(fact, tier="file", section=None, expires_at=None if with_note else fact.expires_at)
+
+    def placed(self, changed: Fact, known: Fact, *, sure: bool) -> Fact:
+        """Return a changed fact where it belongs: in MEMORY.md, or in the note of the day on which it changed.
+
+        Without ``sure``, nobody said how certain it is: an uncertain one stays so.
+        """
+        if sure and self.passes(changed):
+            return self.passed(changed)
+        if (changed.content, changed.confidence) == (known.content, known.confidence):
+            return replace(changed, section=known.section)
+        return self.uncertain(self.passed(changed), self._now.date())
+
+    def shortfall(self, fact: Record) -> str:
+        """Return why a fact does not pass, as the beginning of a sentence."""
+        return f"Confidence {fact.confidence:.2f} is below {self._threshold:.2f}"
 
     def entry(self, fact: Fact, day: date) -> DailyEntry:
         """Return a fact as an entry of a daily note."""
@@ -90,7 +105,7 @@ class Gate:
             if same_talk:
                 sure = max(known.confidence, said.confidence, min(sure, self._threshold - _SHORT_OF_GATE))
         raised = replace(known, confidence=round(sure, 4))
-        return self.passed(raised) if self.passes(raised) else raised
+        return known if raised == known else self.placed(raised, known, sure=True)
 
     def replaced(self, known: Fact, said: Fact) -> Fact:
         """Return an uncertain fact with the value that was said with certainty."""

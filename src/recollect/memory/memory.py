@@ -517,17 +517,20 @@ class Memory(ReportVerbs):
     def upkeep(self, *, dry_run: fields.DryRun = False) -> UpkeepReport:
         """Remove what has expired, keep MEMORY.md short, and settle the files. A dry run reports what has expired.
 
+        Messages and interactions are learned from before they expire, unless memory is off.
         Tool calls older than MEMORY_CALL_RETENTION_DAYS and interactions older than MEMORY_INTERACTION_RETENTION_DAYS
         are removed too.
         """
         self._outside_chats("upkeep")
+        with self._reading(notes=True) as reader:
+            due = would_remove(reader, self._user_memory.config, self._user_memory.clock())
         if dry_run:
-            with self._reading(notes=True) as reader:
-                return would_remove(reader, self._user_memory.config, self._user_memory.clock())
+            return due
+        unlearned = self._user_memory.learn() if due.expired.get("message") or due.interactions else ()
         upkeep = replace(self._acting, actor="upkeep")
         with self._user_memory.write(upkeep) as write:
             self._user_memory.files.take_over_daily(write)
-            report = remove_expired(write, self._user_memory.files)
+            report = remove_expired(write, self._user_memory.files, unlearned)
         return replace(report, notices=tuple(write.notices))
 
     @verb(scope="write")

@@ -138,7 +138,8 @@ class ReadVerbs:
     ) -> list[Record]:
         """List records by kind, category, key and other properties. ``as_of`` returns those that held at another time.
 
-        ``since`` (inclusive) and ``until`` (exclusive) bound when something was said or began to hold.
+        ``since`` (inclusive) and ``until`` (exclusive) bound when something was said or began to hold. A day as
+        ``as_of`` means its end.
         """
         day = key if key and kind == "daily" and _is_day(key) else None
         query = Query(

@@ -12,6 +12,7 @@ from recollect.config import Config
 from recollect.document.memory_md import key_of, one_block, split_label
 from recollect.errors import InvalidInputError
 from recollect.memory.daily_notes import category_of_line, section_of_day
+from recollect.memory.gate import Gate
 from recollect.memory.write import Acting
 from recollect.policy.retention import check_kept, daily_expiry, message_expiry
 from recollect.records import (
@@ -105,7 +106,7 @@ class RecordBuilders:
             content=content,
             role=role,
             speaker=speaker,
-            expires_at=message_expiry(self._now, self._config.message_retention_days),
+            expires_at=message_expiry(said_at or self._now, self._config.message_retention_days),
         )
 
     def daily(self, content: str, *, section: str | None, day: date | None, **common: Any) -> DailyEntry:
@@ -127,6 +128,8 @@ class RecordBuilders:
         """Return one record that combines several; its key is that of the first that has one."""
         first = next((record for record in records if record.key), records[0])
         sure = max(r.confidence for r in records) if confidence is None else confidence
+        if isinstance(first, Fact) and first.noted_on is not None:
+            first = Gate(self._config, self._now).passed(first)
         told = {name: value for record in (*records[::-1], first) for name, value in record.metadata.items()}
         if isinstance(first, Episode):
             there = dict.fromkeys(

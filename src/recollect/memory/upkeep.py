@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -10,9 +11,11 @@ from recollect.config import Config
 from recollect.memory.erase import erase_records
 from recollect.memory.files.contract import Files
 from recollect.memory.write import Write
-from recollect.policy.retention import IMPORTANT_DAYS
+from recollect.policy.retention import IMPORTANCE, IMPORTANT_DAYS, has_outlived
 from recollect.records import Record
 from recollect.store.contract import Query, Reader
+
+NOT_LEARNED = "some messages or interactions have expired but stay until they were learned from"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +28,24 @@ class UpkeepReport:
     notices: tuple[str, ...] = ()
 
 
-def remove_expired(write: Write, files: Files) -> UpkeepReport:
-    """Remove what has expired, from the files too. It can be learned again, so no tombstones are left."""
-    gone = find_expired(write.tx, write.now)
+def remove_expired(write: Write, files: Files, unlearned: Collection[str] = ()) -> UpkeepReport:
+    """Remove what has expired, from the files too. It can be learned again, so no tombstones are left.
+
+    ``unlearned`` are the ids of messages and interactions that must be learned from first: they stay.
+    """
+    config, now = write.config, write.now
+    due = find_expired(write.tx, config, now)
+    gone = [record for record in due if record.id not in unlearned]
     if gone:
         erase_records(write, files, gone, op="expire", bury=False)
-    config, now = write.config, write.now
+    before = now - timedelta(days=config.interaction_retention_days)
+    waits = bool(unlearned) and any(one.id in unlearned for one in write.tx.interactions(until=before))
+    if waits or len(gone) < len(due):
+        write.notices.append(NOT_LEARNED)
     return UpkeepReport(
         expired=count_by_kind(gone),
         calls=write.tx.drop_calls(now - timedelta(days=config.call_retention_days)),
-        interactions=write.tx.drop_interactions(now - timedelta(days=config.interaction_retention_days)),
+        interactions=0 if waits else write.tx.drop_interactions(before),
     )
 
 
@@ -43,13 +54,17 @@ def would_remove(reader: Reader, config: Config, now: datetime) -> UpkeepReport:
     calls = reader.calls(until=now - timedelta(days=config.call_retention_days))
     interactions = reader.interactions(until=now - timedelta(days=config.interaction_retention_days))
     return UpkeepReport(
-        expired=count_by_kind(find_expired(reader, now)), calls=len(calls), interactions=len(interactions)
+        expired=count_by_kind(find_expired(reader, config, now)), calls=len(calls), interactions=len(interactions)
     )
 
 
-def find_expired(reader: Reader, now: datetime) -> list[Record]:
-    """Return expired records that are still stored."""
-    return reader.find(Query(statuses=(), expired_at=now))
+def find_expired(reader: Reader, config: Config, now: datetime) -> list[Record]:
+    """Return records that are still stored although they have expired or are older than the retention."""
+    found = {record.id: record for record in reader.find(Query(statuses=(), expired_at=now))}
+    if days := config.message_retention_days:
+        old = reader.find(Query(kinds=("message",), statuses=(), said_until=now - timedelta(days=days)))
+        found |= {message.id: message for message in old if has_outlived(message, now, days)}
+    return list(found.values())
 
 
 def count_by_kind(records: list[Record]) -> dict[str, int]:
@@ -62,7 +77,7 @@ def mark_important(write: Write, messages: list[Record], level: str, reason: str
     until = write.now + timedelta(days=IMPORTANT_DAYS[level])
     kept = []
     for message in messages:
-        importance = 1.0 if level == "critical" else 0.8
+        importance = IMPORTANCE[level]
         lasts = message.expires_at is None  # no retention is set
         if (lasts and message.importance < importance) or (
             message.expires_at is not None and message.expires_at < until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
@@ -34,6 +34,7 @@ class UserMemory:
         used: Callable[[UserMemory], None] | None = None,
         settle: Callable[[], None] = lambda: None,
         hooks: Hooks = NO_HOOKS,
+        learn: Callable[[], Collection[str]] = lambda: (),
     ) -> None:
         self.user = user
         self.files = files
@@ -54,6 +55,8 @@ class UserMemory:
         self._hooks = hooks
         self.settle = settle
         """Writes pending log entries, so that readers find them."""
+        self.learn = learn
+        """Learns from messages and interactions before they expire; returns the ids of those still to be read."""
         renew_after_forks(self, UserMemory._renew)
 
     @contextmanager

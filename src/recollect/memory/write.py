@@ -17,7 +17,6 @@ from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.acting import Acting as Acting
 from recollect.memory.acting import DoneAlreadyError as DoneAlreadyError
 from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
-from recollect.memory.daily_notes import records_of_day
 from recollect.memory.gate import LEAST, Gate
 from recollect.memory.mentions import Copy
 from recollect.memory.refusals import (
@@ -30,9 +29,10 @@ from recollect.memory.refusals import (
     refusal_of_secret_name,
     refusal_to_reword,
 )
+from recollect.memory.repetitions import just_captured, noted_already, outdone_entries
 from recollect.memory.tombstones import is_persons, lines_of, text_hashes, texts_beside, tombstone_hashes
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
-from recollect.policy.duplicates.comparison import Relation, Statement, relation, rewords
+from recollect.policy.duplicates.comparison import Relation, Statement, relation
 from recollect.policy.retention import check_kept, may_be_pruned
 from recollect.policy.secrets import mask
 from recollect.policy.topics import Topic
@@ -132,7 +132,8 @@ class Write:
                 return self._note(record, demoted=False, day=day, any_category=any_category)
             if known := self.same_key(record):
                 return self._known_key(record, known, day)
-            if certain and (captured := self._just_captured(record)):
+            by_tool = self.acting.actor.startswith("tool:")
+            if certain and by_tool and (captured := just_captured(self.tx, record, self.now)):
                 return self._named(record, captured)
         similar: list[Record] = []
         if record.kind in COMPARED:
@@ -142,7 +143,7 @@ class Write:
         if not certain:
             assert isinstance(record, Fact)
             return self._note(record, demoted=True, day=day, any_category=any_category)
-        written = self.apply("remember", None, record)
+        written = self._keep("remember", None, record)
         message = f"Remembered: {written.text}"
         if similar:
             message += f" (similar to: {similar[0].text})"
@@ -167,16 +168,14 @@ class Write:
             return refused
         if note and not is_persons(changed) and self._repeats_erased(note, anyone=True):
             note = None
-        if isinstance(record, Fact) and isinstance(changed, Fact) and "confidence" in changes:
-            if record.noted_on is None and not self.gate.passes(changed):
-                if changed.content != record.content:  # what is certain stays
-                    return self._note(replace(changed, id=new_id("fact")), demoted=True, is_entry=True)
-                if may_be_pruned(record):
-                    changed = self.gate.uncertain(changed, self.now.date())
-            elif record.noted_on is not None and self.gate.passes(changed):
-                changed = self.gate.passed(changed)
-        elif isinstance(record, Fact) and isinstance(changed, Fact) and record.noted_on is not None:
-            changed = replace(changed, section=record.section)
+        if isinstance(record, Fact) and isinstance(changed, Fact):
+            if changed.category == "reading_history" != record.category:
+                return self._move_to_notes(record, changed)
+            is_less_certain = "confidence" in changes and record.noted_on is None and not self.gate.passes(changed)
+            if is_less_certain and changed.content != record.content:  # what is certain stays
+                return self._note(replace(changed, id=new_id("fact")), demoted=True, is_entry=True)
+            if record.noted_on is not None or (is_less_certain and may_be_pruned(record)):
+                changed = self.gate.placed(changed, record, sure="confidence" in changes)
         if changed == record:
             return Duplicate(message=f"Already so: {record.text}", record=record)
         if changed.key != record.key and isinstance(changed, Fact):
@@ -189,7 +188,7 @@ class Write:
             changed = replace(changed, valid_from=since or max(self.now, record.valid_from))
         if isinstance(changed, Fact) and changed.tier == "archive" and changed.status == "active":
             changed = replace(changed, tier="file")
-        updated = self.apply("update", record, changed, reason=note or reason)
+        updated = self._keep("update", record, changed, reason=note or reason)
         if moves_on:
             # a value that began later never held; as of any time, the highest version that held then counts
             until = max(updated.valid_from, record.valid_from)
@@ -219,6 +218,9 @@ class Write:
         if refused := refusal_to_reword(records[0], merged, by_person=self.acting.is_person):
             return refused
         merged = move_to_chat(merged, common_chat(records))
+        certain = True
+        if isinstance(merged, Fact) and not self.gate.passes(merged) and may_be_pruned(merged):
+            certain, merged = False, self.gate.uncertain(merged, self.now.date())
         run = self.acting.run or new_id("run")
         gone = []
         for record in records:  # first, so that undoing the run in reverse frees the key before it is needed
@@ -226,7 +228,7 @@ class Write:
             gone.append(self.apply("merge", record, superseded, reason=reason, run=run))
         kept = self.apply("merge", None, merged, reason=reason, run=run)
         return Merged(
-            message=f"Merged {len(records)} into: {kept.text}",
+            message=f"Merged {len(records)} into: {kept.text}" + ("" if certain else f" ({self.gate.shortfall(kept)})"),
             record=kept,
             merged=tuple(gone),
             run=run,
@@ -495,23 +497,35 @@ class Write:
             noted = self.gate.uncertain(fact, day)
         else:
             noted = self.gate.entry(replace(fact, category=None) if any_category and not fact.type else fact, day)
-            if same := self._noted_already(noted, day):
+            facts = self.likely(statement_of(noted), "fact")
+            if same := noted_already(self.tx, noted, day, facts, self.now):
                 return Duplicate(message=f"Already noted for {when}: {same.text}", record=same)
         written = self.apply("remember", None, noted)
         if not demoted:
             return Written(message=f"Noted for {when}: {written.text}", record=written)
-        threshold = self.config.confidence_threshold
-        return Demoted(
-            message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for {when} only: {written.text}",
-            record=written,
-        )
+        how = f"noted for {when} only" if written.kind == "daily" else f"uncertain, noted for {when}"
+        return Demoted(message=f"{self.gate.shortfall(fact)}: {how}: {written.text}", record=written)
 
-    def _noted_already(self, entry: Record, day: date) -> Record | None:
-        """Return what says the same as an entry: in the note of that day, or among the facts."""
-        said = statement_of(entry)
-        known = [(record, statement_of(record)) for record in records_of_day(self.tx, day, alive_at=self.now)]
-        known += self.likely(said, "fact")
-        return next((record for record, theirs in known if relation(said, theirs) is Relation.SAME), None)
+    def _keep(self, op: str, before: Record | None, after: Record, *, reason: str | None = None) -> Record:
+        """Store a record, and in the same run remove the entries of daily notes that a certain fact outdoes."""
+        is_certain = isinstance(after, Fact) and after.noted_on is None and self.gate.passes(after)
+        outdone: list[Record] = []
+        if is_certain and (before is None or before.text != after.text or before.tier != after.tier):
+            assert isinstance(after, Fact)
+            outdone = outdone_entries(self.tx, after, self.config.confidence_threshold, self.now)
+        run = self.acting.run or (new_id("run") if outdone else None)
+        for entry in outdone:  # first, as in `merge`
+            gone = replace(entry, status="superseded", superseded_by=after.id, valid_until=self.now)
+            self.apply("forget", entry, gone, reason="known with certainty", run=run)
+        return self.apply(op, before, after, reason=reason, run=run)
+
+    def _move_to_notes(self, fact: Fact, changed: Fact) -> Outcome:
+        """Replace a fact by an entry of today's note: what was read is never in MEMORY.md."""
+        with self.on_behalf(replace(self.acting, run=self.acting.run or new_id("run"))):
+            self.forget(fact, reason="reading history is in the daily notes")
+            noted = self._note(replace(changed, id=new_id("fact"), type=None, tier="file"), demoted=False)
+        record = getattr(noted, "record", fact)
+        return Updated(message=f"Updated: {record.text}", record=record, previous=fact)
 
     def _in_known_category(self, fact: Fact) -> Fact:
         """Return the fact in the category of the only current one that has its key, and its type if it names one."""
@@ -541,7 +555,7 @@ class Write:
             return self._note(fact, demoted=True, day=day, is_entry=True)
         if known.noted_on is None or (known.trusted and not fact.trusted):
             return Conflict(message=_conflict_message(known), record=known)
-        certain = self.apply("update", known, self.gate.replaced(known, fact), reason="said with certainty")
+        certain = self._keep("update", known, self.gate.replaced(known, fact), reason="said with certainty")
         return Updated(message=f"Remembered: {certain.text}", record=certain, previous=known)
 
     def _said_again(self, record: Record, known: Record) -> Outcome:
@@ -549,22 +563,9 @@ class Write:
         if isinstance(known, Fact) and known.noted_on is not None and isinstance(record, Fact):
             confirmed = self.gate.confirmed(known, record)
             if confirmed != known:
-                changed = self.apply("update", known, confirmed, reason="said again")
+                changed = self._keep("update", known, confirmed, reason="said again")
                 return Updated(message=f"Confirmed: {changed.text}", record=changed, previous=known)
         return Duplicate(message=f"Already known: {known.text}", record=known)
-
-    def _just_captured(self, fact: Fact) -> Fact | None:
-        """Return what was captured as a sentence from the message that a tool now stores under a key."""
-        if fact.key is None or fact.session is None or not self.acting.actor.startswith("tool:"):
-            return None
-        of_talk = Query(session=fact.session, newest_first=True, limit=_FEW)
-        last = self.tx.find(replace(of_talk, kinds=("message",), limit=1))
-        for known in self.tx.find(replace(of_talk, kinds=("fact",), alive_at=self.now)) if last else ():
-            captured = isinstance(known, Fact) and known.key is None and last[0].id in known.messages
-            if captured and known.trusted <= fact.trusted and rewords(statement_of(fact), statement_of(known)):
-                assert isinstance(known, Fact)
-                return known
-        return None
 
     def _named(self, fact: Fact, captured: Fact) -> Outcome:
         """Put what was captured under the key, and into the words, of a tool that stores the same."""

@@ -9,6 +9,8 @@ from recollect.records import USER_EDIT, Record
 
 IMPORTANT_DAYS = {"high": 60, "critical": 365}
 """The days for which a message marked important is kept."""
+IMPORTANCE = {"high": 0.8, "critical": 1.0}
+"""The importance of a message that was marked."""
 
 _HALF_LIFE_DAYS = 90.0
 
@@ -28,12 +30,23 @@ def check_kept(day: date, now: datetime, retention_days: int) -> date:
     return day
 
 
-def message_expiry(stored_at: datetime, retention_days: int) -> datetime | None:
-    """Return when a message expires, counted from when it was stored, so that an imported old chat is kept too.
+def message_expiry(said_at: datetime, retention_days: int) -> datetime | None:
+    """Return when a message expires, counted from when it was said. Without a retention it never does."""
+    return None if not retention_days else said_at + timedelta(days=retention_days)
 
-    Without a retention it never does.
+
+def has_outlived(message: Record, now: datetime, retention_days: int) -> bool:
+    """Return True if a message is older than the retention allows, even if that was set after it was stored.
+
+    One marked important before there was a retention is kept as long as its level says, from when it was marked.
     """
-    return None if not retention_days else stored_at + timedelta(days=retention_days)
+    if not retention_days:
+        return False
+    level = "critical" if message.importance >= IMPORTANCE["critical"] else "high"
+    if message.importance < IMPORTANCE[level]:
+        return message.valid_from + timedelta(days=retention_days) <= now
+    days = max(retention_days, IMPORTANT_DAYS[level])
+    return message.expires_at is None and message.updated_at + timedelta(days=days) <= now
 
 
 def may_be_pruned(record: Record) -> bool:

@@ -54,9 +54,9 @@ ORDER BY id COLLATE "C" LIMIT %(limit)s
 SELECT 1 FROM memory_users WHERE id = %s
 
 -- name: state
--- memory_enabled follows the mode; where it differs the application has switched it, and that counts.
+-- memory_enabled follows the mode; where it differs the application has switched it, and that counts. NULL does not.
 SELECT memory_created_at, memory_seq,
-    CASE WHEN coalesce(users.memory_enabled, true) = (memory_mode = 'on') THEN memory_mode
+    CASE WHEN coalesce(users.memory_enabled = (memory_mode = 'on'), true) THEN memory_mode
         WHEN users.memory_enabled THEN 'on' ELSE 'paused' END,
     memory_secret
 FROM memory_users, users WHERE memory_users.id = %s AND users.id = memory_users.account

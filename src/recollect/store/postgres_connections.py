@@ -111,6 +111,12 @@ def _map_error(error: Error) -> StoreError:
         return StoreCorruptError(f"PostgreSQL found damaged data ({code}); restore it from a backup")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreUnavailableError(f"{StoreUnavailableError.__doc__} ({str(error).partition(chr(10))[0]})")
+    missing = re.match(r'relation "([a-z_]+)" does not exist', error.diag.message_primary or "")
+    if code == "42P01" and missing:
+        return StoreError(
+            f"the table {missing[1]} is missing: it was dropped or renamed. Restore it from a backup; or `recollect"
+            " export` each user, which does not need a mirror, and import into an empty database"
+        )
     names = (error.diag.table_name, error.diag.column_name, error.diag.constraint_name)
     where = ".".join(name for name in names if name)
     refused = f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip()

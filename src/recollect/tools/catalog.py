@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from recollect.errors import ConfigError, InvalidInputError
+from recollect.errors import InvalidInputError
 from recollect.tools import entries, facts, files, notes, observations, profile, sessions
 from recollect.tools.tool import Tool
 
@@ -27,16 +27,6 @@ def tools_of(suites: Iterable[str] = ()) -> list[Tool]:
             raise InvalidInputError("suites", f"{name!r} is not one of {', '.join(SUITES)}")
         chosen |= {tool.name: tool for tool in SUITES[name]}
     return list(chosen.values())
-
-
-def suites_of(setting: str) -> tuple[str, ...]:
-    """Return the suites that a setting names, separated by commas."""
-    names = tuple(name for part in setting.split(",") if (name := part.strip()))
-    if unknown := [name for name in names if name not in SUITES]:
-        raise ConfigError(f"MEMORY_TOOL_SUITES is {setting!r}; {unknown[0]!r} is not one of {', '.join(SUITES)}")
-    if not names:
-        raise ConfigError("MEMORY_TOOL_SUITES names no suite; ENABLE_TOOL_BASED_MEMORY=false offers no tools")
-    return names
 
 
 def suite_of(tool: str) -> str | None:

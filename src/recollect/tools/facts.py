@@ -97,13 +97,19 @@ def remember_answer(scope: Scope, outcome: Outcome, what: str) -> ToolAnswer:
             told = {
                 "status": "success",
                 "fact_id": number_of(scope.memory, record),
-                "message": f"{'Confirmed' if isinstance(outcome, Updated) else 'Remembered'}: {what}",
+                "message": f"{_done_word(outcome)}: {what}",
             }
             if _is_uncertain(record):
                 told |= {"uncertain": True, "confidence": record.confidence}
             if similar := getattr(outcome, "similar", ()):
                 told["similar"] = [fact_data(fact, scope.memory) for fact in similar[:3]]
     return ToolAnswer(told, outcome_of(outcome))
+
+
+def _done_word(outcome: Outcome) -> str:
+    if not isinstance(outcome, Updated):
+        return "Remembered"
+    return "Confirmed" if outcome.previous.content == outcome.record.content else "Replaced"
 
 
 def _not_certain_enough(scope: Scope, noted: Record) -> dict[str, Any]:
@@ -254,6 +260,8 @@ def merge_facts(
         "merged": list(scope.memory.numbers([fact.id for fact in facts]).values()),
         "message": f"Merged {len({fact.id for fact in facts})} facts into: {memory_text(record.text)}",
     }
+    if _is_uncertain(record):
+        told |= {"uncertain": True, "confidence": record.confidence}
     return ToolAnswer(told, outcome_of(outcome))
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from recollect.agents.conclude import conclude, idle_sessions
-from recollect.agents.extract import NOT_YET, Extracted, Extractor, by_rules, extract, learn_expiring
+from recollect.agents.extract import NOT_YET, Extracted, Extractor, by_rules, extract
 from recollect.config import Config
 from recollect.errors import QueueFullError
 from recollect.memory.memory import Memory
@@ -124,9 +124,6 @@ class Jobs:
         memory = self._of(job)
         if not memory.exists:
             return {"status": "no memory yet"}
-        learned = learn_expiring(memory, extractor=self._extractor, clock=self._clock)
-        if learned is not None and learned.run is not None and learned.run.status == "failed":
-            raise RetryLaterError(_FAILED_SECONDS, "the extraction failed; nothing expires before it was learned from")
         return {"status": "done", "expired": memory.upkeep().expired}
 
     def extract_everyone(self, job: Job) -> dict[str, Any]:

@@ -207,7 +207,17 @@ class DayPage:
         content = _value_of(item, record)
         signed = author_fields(write, record, content != record.content)
         edited = replace(record, content=content, section=item.section, **signed)
-        if not is_refused(write, edited, item, name):
+        if is_refused(write, edited, item, name):
+            return
+        if isinstance(edited, Fact) and write.gate.passes(edited):
+            # the person is certain: it moves to MEMORY.md
+            self._current, self._said = daily_md.remove_entries(self._text, {item.content}, most=1), None
+            self._drop_if_empty()
+            if edited.content != record.content:
+                edited = replace(edited, valid_from=write.now)
+                write.tx.keep(replace(record, status="superseded", valid_until=write.now))
+            write.apply("update", record, write.gate.passed(edited), reason=f"edited in {name}")
+        else:
             write.apply("update", record, edited, reason=f"edited in {name}", written=True)
             if not self.shows(edited):  # its label was changed, which is not its key
                 self._current = daily_md.replace_entry(self._text, item.content, _line_of(edited))

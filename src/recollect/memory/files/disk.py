@@ -193,7 +193,8 @@ class DiskFiles:
             for record in records:
                 page.put(None, record)
         sheet.holds = len(write.changes)
-        if state is not None and saved is None and any(map(write.had, records)):
+        removed_by_us = state is not None and disk is None and state.fingerprint == _EMPTY
+        if state is not None and not removed_by_us and saved is None and any(map(write.had, records)):
             how = "was empty" if disk else "was missing"
             write.notices.append(f"{name} {how} and was restored from memory; nothing was forgotten")
         return None

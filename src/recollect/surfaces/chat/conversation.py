@@ -42,7 +42,7 @@ from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page
 from recollect.surfaces.chat.speaker import record_text, undo_choice
 from recollect.surfaces.chat.text_fit import WIDTH, fit_cells
 from recollect.times import Clock, utc_now
-from recollect.tools.catalog import suites_of, tools_of
+from recollect.tools.catalog import tools_of
 
 LOGGER = logging.getLogger("recollect.talk")
 
@@ -108,7 +108,7 @@ class Conversation:
         self._extractor = extractor
         self._speaker = check.check_optional_line("speaker", speaker)
         self._company = company
-        self._suites = suites_of(app.config.tool_suites) if suites is None else tuple(suites)
+        self._suites = app.config.suite_names() if suites is None else tuple(suites)
         tools_of(self._suites)  # a wrong name is reported now
         self._persona = persona
         self._clock = clock

@@ -176,13 +176,8 @@ def verify_command(session: CliSession, all: Everyone = False) -> int:
 @command(WHOLE, "recollect upkeep", "recollect upkeep --all", writes=True)
 def upkeep_command(session: CliSession, all: Everyone = False, dry_run: DryRun = False) -> int:
     """Remove what has expired, and keep MEMORY.md short."""
-    from recollect.agents.extract import learn_expiring
-
-    extractor = session.recollect.extractor(required=False)
 
     def do(memory: Memory) -> UpkeepReport:
-        if not dry_run:
-            learn_expiring(memory, extractor=extractor)
         return memory.upkeep(dry_run=dry_run)
 
     def tell(report: UpkeepReport) -> tuple[dict[str, Any], str]:

@@ -79,8 +79,10 @@ def search_command(
     """Search the memory, best matches first."""
     if words is None and query is None:
         raise InvalidInputError("WORDS", "is missing: what to look for")
+    if words and query is not None:
+        raise InvalidInputError("--query", "is the same as WORDS; give one of them")
     memory = session.existing_memory
-    asked = " ".join([*(words or ()), *([query] if query is not None else ())])
+    asked = " ".join(words) if words else query or ""
     hits = memory.search(asked, **given)
     session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
     if hits:

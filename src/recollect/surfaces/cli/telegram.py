@@ -55,7 +55,6 @@ def telegram_command(
         session.recollect,
         config.telegram_token,
         model=model,
-        url=config.telegram_url,
         webhook_url=webhook_url,
         listen=listen or "127.0.0.1:8443",
         concurrency=concurrency,

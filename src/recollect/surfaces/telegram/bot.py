@@ -50,7 +50,6 @@ from recollect.work.contract import Job, RetryLaterError, Task
 from recollect.work.worker import Worker
 
 LOGGER = logging.getLogger("recollect.telegram")
-URL = "https://api.telegram.org"
 _TOKEN = re.compile(r"[1-9]\d{0,19}:[A-Za-z0-9_-]+")
 _MANY_ATTEMPTS = 1000  # a kill counts as an attempt
 _MOST_FAILURES = 3
@@ -74,9 +73,10 @@ class BotError(RecollectError):
 class Bot:
     """A Telegram bot over the memories of an `app`. In a ``with`` block, it runs until the block ends.
 
-    ``model`` answers in conversations; without one, the bot answers from memory. ``url`` is the Bot API server. By
-    default the bot fetches updates; with ``webhook_url``, Telegram sends them there, and the URL must lead to
-    ``listen``. ``conversation`` makes the `Conversation` with a person: a subclass can add commands.
+    ``model`` answers in conversations; without one, the bot answers from memory. ``url`` is the Bot API server
+    (default: MEMORY_TELEGRAM_URL). By default the bot fetches updates; with ``webhook_url``, Telegram sends them there,
+    and the URL must lead to ``listen``. ``conversation`` makes the `Conversation` with a person: a subclass can add
+    commands.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Bot:
         *,
         model: Model | None = None,
         extractor: Extractor | None = None,
-        url: str = URL,
+        url: str | None = None,
         webhook_url: str | None = None,
         listen: str = "127.0.0.1:8443",
         concurrency: int = 16,
@@ -98,7 +98,7 @@ class Bot:
         self.id = int(token.partition(":")[0])
         self._app = app
         self._token = token
-        self._url = url
+        self._url = url or app.config.telegram_url
         self._place = (webhook_url, listen)
         self._model = model
         self._extractor = extractor or app.extractor(required=False)
