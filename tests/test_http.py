@@ -450,7 +450,6 @@ def test_U5_what_is_right_in_itself_but_does_not_fit_what_is_there_is_a_conflict
         found: str = problem(tenant.post(f"42/{verb}", body, **how), 409, "InvalidInputError")["field"]
         return found
 
-    assert conflict("update", {"ref": "drink", "content": "Rum", "valid_from": "2001-01-01"}) == "valid_from"
     assert conflict("update", {"ref": jotted, "content": "Had rum"}) == "content"
     assert conflict("merge", {"refs": ["drink", jotted], "content": "Tea"}) == "refs"
     assert conflict("say", {"content": "Hello"}) == "session"

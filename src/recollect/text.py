@@ -460,8 +460,6 @@ def stem(word: str, code: str) -> str:
         word = word.removesuffix("'s")
     if code == "en" and not word.isascii():
         code = _script(word)  # a foreign word in an English sentence
-    elif code in ("uk", "ru", "el", "ar", "hi", "he", "cjk") and word.isascii():
-        code = "en"  # and an English one, such as a key, in a sentence of another script
     found = _stemmer(code)(word)
     return found or word
 
@@ -485,6 +483,9 @@ def without_stop_words(found: list[str], code: str) -> list[str]:
     """Return folded words without stop words; all of them if no other is left."""
     stops = _stop_words().get(code, frozenset())
     return [word for word in found if word not in stops] or found
+
+
+_OTHER_SCRIPTS = frozenset({"uk", "ru", "el", "ar", "hi", "he", "cjk"})
 
 
 def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
@@ -514,10 +515,15 @@ def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
     stemmed: list[str] = []
     for word in found:
         if word.isalpha():
-            stemmed.append(stem(word, code))
+            stemmed.append(term(word, code))
         else:
-            stemmed += [stem(part, code) for part in _identifier_parts(word)]
+            stemmed += [term(part, code) for part in _identifier_parts(word)]
     return tuple(stemmed)
+
+
+def term(word: str, code: str) -> str:
+    """Return the search term of a folded word in a text of this language; in other scripts, Latin words are English."""
+    return stem(word, "en" if code in _OTHER_SCRIPTS and word.isascii() else code)
 
 
 @lru_cache(maxsize=16384)

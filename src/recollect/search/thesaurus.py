@@ -116,9 +116,9 @@ class _Stems(dict[str, str]):
             folded = text.fold(word)
             if text.folded_words(word) != [folded] or word != word.lower():
                 raise ValueError(f"{word!r} is not one word in lower case")
-            self[word] = found = text.stem(folded, self.language)
+            self[word] = found = text.term(folded, self.language)
         else:
-            self[word] = found = text.stem(word, self.language)
+            self[word] = found = text.term(word, self.language)
         return found
 
 

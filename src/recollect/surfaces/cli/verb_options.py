@@ -64,7 +64,8 @@ def _parameter(argument: Argument) -> inspect.Parameter:
     field = argument.field
     assert field is not None
     default = argument.default
-    optional = not argument.is_required and (_is_list(argument) or argument.type is int)  # typed with its name
+    named = _is_list(argument) or argument.type is int or argument.name == "source"
+    optional = named and not argument.is_required
     if argument.is_positional and not optional:
         shown = typer.Argument(help=field.help, metavar=field.metavar, show_default=False)
         default = default if default is None else inspect.Parameter.empty
