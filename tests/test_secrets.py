@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.policy.secrets import Secret, find_secrets, mask
+from recollect.testing import MemoryStore
 from tests.volume import volume
 
 A = "aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5zA7bC9d"  # 40 characters that look random
@@ -375,3 +376,32 @@ def test_a_message_with_a_password_in_a_url_is_stored_without_it(tmp_path: Path,
     assert isinstance(outcome, recollect.Written)
     assert "[password removed]@" in outcome.record.content
     assert url.split("@")[0].rpartition(":")[2] not in outcome.record.content
+
+
+@pytest.mark.parametrize(
+    ("line", "password"),
+    [
+        ("sshpass -p 'Tr0ub4dor&3xyz9' ssh root@h", "Tr0ub4dor&3xyz9"),
+        ('sshpass -p "a b c Secret9!" ssh h', "a b c Secret9!"),
+        ("mysql -p'Pa$$w0rd;drop'", "Pa$$w0rd;drop"),
+        ("curl -u 'bob:Sup3r S3cret&More' https://x", "Sup3r S3cret&More"),
+        ("PGPASSWORD='blue;moon7x' psql", "blue;moon7x"),
+        ("docker login -u bob -p 'Zx81&Spectrum!'", "Zx81&Spectrum!"),
+        ("redis-cli -a 'q8Z&r5Lw2Np' ping", "q8Z&r5Lw2Np"),
+        ("export DB_PASSWORD=abc\\ def9X", "abc\\ def9X"),
+        ("gpg --passphrase MyGpgPhr4se -d x", "MyGpgPhr4se"),
+        ("ldapsearch -D cn=admin -w Adm1nPw99", "Adm1nPw99"),
+        ("smbclient -U bob%Winter2024! //h/s", "Winter2024!"),
+        ("sqlplus scott/Tig3rTig3r@orcl", "Tig3rTig3r"),
+        ("7z x a.7z -pUnz1pMe99", "Unz1pMe99"),
+        ("htpasswd -b file bob Passw0rd77", "Passw0rd77"),
+        ("echo S3cr3tPw99 | sudo -S ls", "S3cr3tPw99"),
+    ],
+)
+def test_P5_a_password_on_a_command_line_is_masked_as_a_whole(line: str, password: str) -> None:
+    with recollect.open(MemoryStore()) as app:
+        memory = app.user("u1")
+        assert not memory.observe(line, category="finding").done and not memory.remember(line).done
+        stored = memory.say(line, session="s")
+        assert stored.done and password not in memory.read(kind="message")[0].content
+        assert not any(part in str(memory.read()) for part in password.split("&"))

@@ -70,14 +70,18 @@ def test_C13_an_old_message_stored_after_the_nightly_run_stays_until_the_next(
     assert memory.upkeep().expired == {"message": 1} and "Stripe" in memory.show()
 
 
-def test_C13_memory_that_is_off_is_not_read_to_learn_from_it(app: recollect.Recollect, clock: FrozenClock) -> None:
+@pytest.mark.parametrize("incognito", [False, True])
+def test_C13_while_memory_is_off_nothing_is_learned_and_nothing_expires(
+    app: recollect.Recollect, clock: FrozenClock, incognito: bool
+) -> None:
     memory = app.user("ann")
     memory.say(SAID, session="s")
-    memory.pause()
+    memory.pause(incognito=incognito)
     clock.tick(days=40)
-    assert memory.upkeep().expired == {"message": 1}
+    assert memory.upkeep().expired == {}
     memory.resume()
-    assert memory.read() == [] and memory.runs() == []
+    assert memory.count() == {"message": 1} and memory.runs() == []
+    assert memory.upkeep().expired == {"message": 1} and "Stripe" in memory.show()
 
 
 def test_R6_a_retention_set_later_counts_for_messages_stored_before(tmp_path: Path, clock: FrozenClock) -> None:

@@ -163,7 +163,7 @@ def extract(
 def learn_expiring(memory: Memory, extractor: Extractor) -> set[str]:
     """Learn from everything until yesterday, before some of it expires; return the ids of what is still unread.
 
-    Nothing is read while memory is off: it expires unlearned.
+    Nothing is read while memory is off; upkeep then keeps it.
     """
     if memory.mode != "on":
         return set()

@@ -517,7 +517,7 @@ class Memory(ReportVerbs):
     def upkeep(self, *, dry_run: fields.DryRun = False) -> UpkeepReport:
         """Remove what has expired, keep MEMORY.md short, and settle the files. A dry run reports what has expired.
 
-        Messages and interactions are learned from before they expire, unless memory is off.
+        Messages and interactions are learned from before they expire: while memory is off, they stay.
         Tool calls older than MEMORY_CALL_RETENTION_DAYS and interactions older than MEMORY_INTERACTION_RETENTION_DAYS
         are removed too.
         """

@@ -31,15 +31,17 @@ class UpkeepReport:
 def remove_expired(write: Write, files: Files, unlearned: Collection[str] = ()) -> UpkeepReport:
     """Remove what has expired, from the files too. It can be learned again, so no tombstones are left.
 
-    ``unlearned`` are the ids of messages and interactions that must be learned from first: they stay.
+    ``unlearned`` are the ids of messages and interactions that must be learned from first: they stay. While memory is
+    off, nothing is learned, so all of them stay.
     """
     config, now = write.config, write.now
+    off = write.tx.state().mode != "on"
     due = find_expired(write.tx, config, now)
-    gone = [record for record in due if record.id not in unlearned]
+    gone = [record for record in due if record.id not in unlearned and not (off and record.kind == "message")]
     if gone:
         erase_records(write, files, gone, op="expire", bury=False)
     before = now - timedelta(days=config.interaction_retention_days)
-    waits = bool(unlearned) and any(one.id in unlearned for one in write.tx.interactions(until=before))
+    waits = (off or bool(unlearned)) and any(off or one.id in unlearned for one in write.tx.interactions(until=before))
     if waits or len(gone) < len(due):
         write.notices.append(NOT_LEARNED)
     return UpkeepReport(

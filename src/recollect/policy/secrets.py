@@ -142,17 +142,30 @@ def _apart_pattern() -> re.Pattern[str]:
     )
 
 
+_LESS_CERTAIN = frozenset({"variable", "named", "tool", "packed", "piped"})
+
+
 @lru_cache(maxsize=1)
 def _command_pattern() -> re.Pattern[str]:
-    """Match what command lines give as a password: to a client's option, or in a variable such as PGPASSWORD."""
+    """Match what command lines give as a password: to a client's option, or in a variable such as PGPASSWORD.
+
+    What is in quotes belongs to it as a whole; without quotes it ends at a space or at what ends a command.
+    """
     rest = r"\b[^\n|;&]{0,200}?\s"
+    bare = r"(?:\\.|[^\s'\"`|;&)\\]){4,128}"
+    value = rf"(?:'[^'\n]{{4,128}}'|\"[^\"\n]{{4,128}}\"|{bare})"
     return re.compile(
-        rf"\b(?:mysql\w*|mariadb[\w-]*){rest}-p(?P<mysql>(?!ort\b)[^\s'\"`|;&)]{{4,128}})"
-        rf"|\bredis-cli{rest}-a\s+(?P<redis>[^\s`|;&)]{{4,128}})"
-        rf"|\b(?:docker|podman|nerdctl|buildah|skopeo|registry|oc|az)\s+login{rest}-p\s+(?P<login>[^\s`|;&)]{{4,128}})"
-        rf"|\b(?:sshpass|mongo\w*){rest}-p\s*(?P<client>[^\s`|;&)]{{4,128}})"
-        rf"|\bcurl{rest}(?:-u|--user)\s+[^\s:]{{1,60}}:(?P<curl>[^\s`|;&)]{{4,128}})"
-        r"|(?<![A-Za-z$\{])[A-Z][A-Z0-9_]{0,40}(?:PASSWORD|PASSWD|_PWD|_PASS)=(?P<variable>[^\s`|;&)]{4,128})"
+        rf"\b(?:mysql\w*|mariadb[\w-]*)(?:{rest}|\s)-p(?P<mysql>(?!ort\b){value})"
+        rf"|\bredis-cli{rest}-a\s+(?P<redis>{value})|\bredis-cli\s+-a\s+(?P<redis_first>{value})"
+        rf"|\b(?:docker|podman|nerdctl|buildah|skopeo|registry|oc|az)\s+login{rest}-p\s+(?P<login>{value})"
+        rf"|\b(?:sshpass|mongo\w*)(?:{rest}|\s)-p\s*(?P<client>{value})"
+        rf"|\bcurl{rest}(?:-u|--user)[\s=]+(?:'[^\s:']{{1,60}}:(?P<curl_quoted>[^'\n]{{4,128}})'"
+        rf"|\"[^\s:\"]{{1,60}}:(?P<curl_double>[^\"\n]{{4,128}})\"|[^\s:'\"]{{1,60}}:(?P<curl>{bare}))"
+        rf"|\b(?:\w*zip|ldap\w+|openssl){rest}-[PwkK]\s+(?P<tool>{value})|\b7z\w*{rest}-p(?P<packed>{value})"
+        rf"|\s--pass(?:word|phrase|wd)?[\s=]+(?P<named>{value})|\bsmbclient{rest}-U\s+\S{{1,60}}%(?P<share>{value})"
+        rf"|\bsqlplus\s+[^\s/]{{1,60}}/(?P<oracle>[^\s@]{{4,128}})@|\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+(?P<web>{value})"
+        rf"|\becho\s+(?P<piped>{value})\s*\|\s*sudo\s+-S|\bnet use{rest}/user:\S{{1,60}}\s+(?P<mounted>{value})"
+        rf"|(?<![A-Za-z$\{{])[A-Z][A-Z0-9_]{{0,40}}(?:PASSWORD|PASSWD|PASSPHRASE|_PWD|_PASS)=(?P<variable>{value})"
     )
 
 
@@ -290,7 +303,7 @@ def _detect_all(text: str) -> list[Secret]:
                 found.append(Secret(kind, *match.span(match.lastindex or 0)))
     if "://" in lower:
         found += _url_passwords(text)
-    if " -" in text or "=" in text:
+    if " -" in text or "=" in text or "sqlplus" in lower:
         found += _command_passwords(text)
     foreign = not text.isascii()
     if "-----begin" in lower:
@@ -363,9 +376,9 @@ def _command_passwords(text: str) -> Iterator[Secret]:
     for match in _command_pattern().finditer(text):
         kind = match.lastgroup or ""
         value = match[kind].strip("\"'")
-        if len(value) < 4 or _is_placeholder(value) or value.startswith("-"):
+        if len(value) < 4 or _is_placeholder(value) or value.startswith("-") or value.endswith(" removed]"):
             continue
-        if kind == "variable" and not _is_mixed(value):
+        if kind in _LESS_CERTAIN and not _is_mixed(value):
             continue
         yield Secret("password", *match.span(kind))
 
