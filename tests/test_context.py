@@ -36,7 +36,9 @@ PARK = {
 }
 """A topic and a sentence about it, by language."""
 
-CORE, RELEVANT, RECENT = "### Core Profile", "### Relevant Past Context", "### Recent Activity"
+CORE, RELEVANT, RECENT, FURTHER = (
+    "### Core Profile", "### Relevant Past Context", "### Recent Activity", "### Further Facts",
+)  # fmt: skip
 
 
 def sections(block: str) -> dict[str, list[str]]:
@@ -48,7 +50,7 @@ def sections(block: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     heading = ""
     for line in lines:
-        if line in (CORE, RELEVANT, RECENT):
+        if line in (CORE, RELEVANT, RECENT, FURTHER):
             heading = line
             assert heading not in found
             found[heading] = []
@@ -56,7 +58,7 @@ def sections(block: str) -> dict[str, list[str]]:
             assert line.startswith("- "), line
             found[heading].append(line)
     assert all(found.values()), "a section without entries"
-    assert list(found) == [each for each in (CORE, RELEVANT, RECENT) if each in found]
+    assert list(found) == [each for each in (CORE, RELEVANT, RECENT, FURTHER) if each in found]
     return found
 
 
@@ -561,3 +563,15 @@ def test_P8_a_very_long_text_needs_little_time() -> None:
     # Linear, each of them: a minute of backtracking would be noticed.
     for part in ("-", "<", "_ ", "system", "#", "[", "`", "< a", "--- ", "> ", "[ ", "[memory ", "‹", ": ", "\n"):
         assert isinstance(neutral(part * 30_000), str)
+
+
+def test_C14_without_a_topic_facts_fill_the_budget_and_the_core_stays_the_same() -> None:
+    with recollect.open(MemoryStore()) as app:
+        memory = app.user("u1")
+        with memory.batch() as batch:
+            for number in range(200):
+                batch.remember(f"Visited town number {number} with companion {number * 7919 % 1009}")
+        whole = memory.context(max_tokens=1500)
+        assert 0.9 * 1500 <= count(whole) <= 1500
+        core = whole.partition("\n### Further Facts\n")[0]
+        assert memory.context("trains", max_tokens=1500).startswith(core)

@@ -43,3 +43,13 @@ def test_C12_where_somebody_lived_before_is_answered_in_three_languages(before: 
             assert f'"{before}"' in tools.call("recall_facts", {"user_id": 7, "search_query": question}).text
         for question in ("where do they live?", "де він живе?", "где она живёт?"):
             assert f'"{now}"' in tools.call("recall_facts", {"user_id": 7, "search_query": question}).text
+
+
+def test_S6_a_name_with_its_ending_is_found_with_and_without_it() -> None:
+    notes = {"Ankara'da çalışıyor": "Ankara", "İzmir'de oturuyor": "İzmir", "Ayşe'nin kedisi var": "Ayşe"}
+    with recollect.open(MemoryStore()) as app:
+        memory = app.user("u1")
+        for note, name in notes.items():
+            memory.note(note)
+            for word in (name, note.split()[0]):
+                assert note in [hit.record.text for hit in memory.search(word)], word

@@ -526,13 +526,18 @@ def term(word: str, code: str) -> str:
     return stem(word, "en" if code in _OTHER_SCRIPTS and word.isascii() else code)
 
 
+_CLITICS = frozenset({"", "s", "t", "m", "d", "re", "ve", "ll"})
+
+
 @lru_cache(maxsize=16384)
 def _identifier_parts(word: str) -> tuple[str, ...]:
     """Return an identifier and its parts; 1,200 is 1200, and c++, don't and 3.11 have no parts."""
     if not any(letter.isalpha() for letter in word):
         return (word.replace(",", "") if "," in word else word,)
     if "'" in word:
-        return (word,)
+        head, _, tail = word.partition("'")
+        named = len(head) > 2 and tail not in _CLITICS  # a name with its ending, as in Turkish
+        return (word, head) if named else (word,)
     parts = [part for part in _compiled(_PART).findall(word) if len(part) > 1 or part.isdigit()]
     return (word, *(part for part in parts if part != word))
 

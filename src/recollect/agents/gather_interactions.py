@@ -28,7 +28,7 @@ DISCUSSED = "discussed"
 """The metadata of a line in a daily note that reports a discussion: its title."""
 _TITLE = re.compile(r"[>\s#*_]*(?:the |your )?user memory[*_:\s]*", re.IGNORECASE)
 _PART = re.compile(
-    r"[>\s]*#{1,6}\s*(?:Core Profile|Relevant Past Context|Recent Activity|User Preferences|Work Context"
+    r"[>\s]*#{1,6}\s*(?:Core Profile|Relevant Past Context|Recent Activity|Further Facts|User Preferences|Work Context"
     r"|Personal Context|Key Facts|Reading History)[*_:\s]*",
     re.IGNORECASE,
 )

@@ -151,8 +151,10 @@ def build_context(
     relevant.take(left, shown)
     parts = core.text() + relevant.text() + recent.text()
     if (spare := budget - count(_TITLE + parts)) >= _LEAST_ENTRY:
-        recent.take(relevant.take(spare, shown), shown)
-        parts = core.text() + relevant.text() + recent.text()
+        spare = recent.take(relevant.take(spare, shown), shown)
+        further = _ContextSection("Further Facts", () if topic.strip() else core.entries)
+        further.take(spare, shown)  # without a topic nothing else needs the room, and the core stays the same
+        parts = core.text() + relevant.text() + recent.text() + further.text()
     return _TITLE + parts if parts else ""
 
 

@@ -210,7 +210,7 @@ def _without_names(text: str, speakers: Collection[str]) -> tuple[str, tuple[str
 
 def _alternatives(asked: tuple[str, ...], about: str) -> dict[str, tuple[str, ...]]:
     found = {}
-    for word in folded_words(about)[:_MOST_OTHERWISE]:
+    for word in " ".join(folded_words(about)[:_MOST_OTHERWISE]).replace("'", " ").split():
         if word.isalpha() and (own := [term for term in asked if term in stems(word)]):
             found[own[0]] = tuple(stems(word) - {own[0]})
     return found
