@@ -386,3 +386,22 @@ def test_G5_what_a_model_failed_at_is_read_at_night(memory: Memory, clock: Froze
         conclude(memory, "s1", extractor=by_model(model, tools=False), clock=clock)
         extract(memory, clock().date(), extractor=by_model(model, tools=False), clock=clock)
     assert len(server.requests) == 2 and "needs paint" in server.requests[1].text
+
+
+@pytest.mark.parametrize("order", ["e", "ec", "ce", "ece", "csc", "cse", "esc"])
+def test_G5_a_discussion_is_reported_once_with_its_opinions_in_any_order_of_runs(
+    memory: Memory, clock: FrozenClock, order: str
+) -> None:
+    """By (c)onclusion and nightly (e)xtraction, while more is (s)aid."""
+    memory.report("discussion", title=TITLE, session="s1")
+    talk(memory, clock, "I think PostgreSQL is good enough for most use cases.")
+    for step in order:
+        clock.tick(seconds=120)
+        if step == "c":
+            conclude(memory, "s1", clock=clock)
+        elif step == "e":
+            extract(memory, clock().date(), clock=clock)
+        else:
+            talk(memory, clock, "I think vacuum is terrible.")
+    note = memory.daily().partition("## Extracted")[0]
+    assert note.count("- Discussed") == 1 and note.count("  - Opinion: ") == 1 + order.count("s")

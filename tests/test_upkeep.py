@@ -84,6 +84,14 @@ def test_C13_while_memory_is_off_nothing_is_learned_and_nothing_expires(
     assert memory.upkeep().expired == {"message": 1} and "Stripe" in memory.show()
 
 
+def test_C13_reactions_are_learned_from_before_they_expire(app: recollect.Recollect, clock: FrozenClock) -> None:
+    memory = app.user("ann")
+    for title in ("PostgreSQL 18 Released", "Scaling PostgreSQL", "PostgreSQL vacuum"):
+        memory.report("reaction", value="👍", title=title)
+    clock.tick(days=100)
+    assert memory.upkeep().interactions == 3 and "PostgreSQL" in memory.show()
+
+
 def test_R6_a_retention_set_later_counts_for_messages_stored_before(tmp_path: Path, clock: FrozenClock) -> None:
     with recollect.open(tmp_path, clock=clock) as app:
         memory = app.user("ann")

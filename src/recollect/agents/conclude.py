@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from recollect.agents.apply import Finding
 from recollect.agents.episodes import note_episode
 from recollect.agents.extract import (
     BATCH,
@@ -20,6 +19,7 @@ from recollect.agents.extract import (
     Extractor,
     by_rules,
     concluding_runs,
+    opinion_lines,
     read_mark,
     run_extraction,
     without_read,
@@ -88,7 +88,7 @@ def conclude(
         if unread.talks != collected.talks:  # the night came in between: the lines are about all of it
             plain = by_rules(memory, collected)
             said, found = (*said, *plain.findings), replace(found, notes=plain.notes)
-        about = [*_opinions(said), *_connections(memory, collected.talks[0], run)]
+        about = [*opinion_lines(said), *_connections(memory, collected.talks[0], run)]
         return replace(found, notes=tuple(_discussion_lines(found.notes, about)))
 
     done = run_extraction(memory, run, collected, with_connections, clock=clock)
@@ -142,13 +142,6 @@ def _discussion_lines(notes: Iterable[DailyLine], about: list[DailyLine]) -> lis
         below = [one.text for one in about if one.day == line.day or (last and one.day not in days)]
         found.append(add_below(line, below) if line.discussed else line)
     return found
-
-
-def _opinions(findings: tuple[Finding, ...]) -> list[DailyLine]:
-    """Return the person's opinions in their own words, for the daily note."""
-    said = [one for one in findings if one.trusted and (one.type == "opinion" or (one.key or "").startswith("opinion"))]
-    texts = {" ".join((one.excerpt or one.content).split())[:300]: one.said_at for one in said}
-    return [DailyLine(_SECTION, f'Opinion: "{text}"', at.date() if at else None) for text, at in texts.items()]
 
 
 def _connections(memory: Memory, talk: ConversationPart, run: ExtractionRun) -> list[DailyLine]:

@@ -24,6 +24,7 @@ from recollect.agents.gather_interactions import (
     DailyLine,
     Gathered,
     Utterance,
+    add_below,
     daily_lines,
     discussed_title,
     end_of,
@@ -103,13 +104,36 @@ def by_rules(memory: Memory, collected: Gathered) -> Extraction:
             learned = learn(said.text, role=said.role, speaker=said.speaker, language=language, before=before)
             findings += [finding_of(one, said.source, said.message, said.at) for one in learned]
         recent.append(said)
-    findings += _interest_findings(memory, collected.until)
-    return Extraction(tuple(findings), tuple(daily_lines(memory, collected)), RULES)
+    findings += _interest_findings(memory, collected)
+    lines = [_with_opinions(line, findings) for line in daily_lines(memory, collected)]
+    return Extraction(tuple(findings), tuple(lines), RULES)
 
 
-def _interest_findings(memory: Memory, until: datetime) -> list[Finding]:
-    """Return the interests shown by recent reactions and saves. What the person had forgotten must show again."""
-    happened = memory.interactions(since=until - _LOOK_BACK, until=until)
+def opinion_lines(findings: Iterable[Finding]) -> list[DailyLine]:
+    """Return the person's opinions in their own words, for the daily note."""
+    said = [one for one in findings if one.trusted and (one.type == "opinion" or (one.key or "").startswith("opinion"))]
+    texts = {" ".join((one.excerpt or one.content).split())[:300]: one for one in said}
+    return [
+        DailyLine("Discussions", f'Opinion: "{text}"', one.said_at.date() if one.said_at else None, source=one.source)
+        for text, one in texts.items()
+    ]
+
+
+def _with_opinions(line: DailyLine, findings: Iterable[Finding]) -> DailyLine:
+    """Return the line on a discussion with the opinions of that day below it."""
+    if not line.discussed:
+        return line
+    opinions = opinion_lines(one for one in findings if one.source == line.source)
+    return add_below(line, [one.text for one in opinions if one.day in (None, line.day)])
+
+
+def _interest_findings(memory: Memory, collected: Gathered) -> list[Finding]:
+    """Return the interests shown by recent reactions and saves, and by any that nobody has read yet.
+
+    What the person had forgotten must show again.
+    """
+    since = min([collected.until - _LOOK_BACK, *(one.at for one in collected.interactions)])
+    happened = memory.interactions(since=since, until=collected.until)
     recent = [one for one in happened if not looks_like_instruction(" ".join((one.title or "", *one.topics)))]
     if not recent:
         return []
