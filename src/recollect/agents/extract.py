@@ -132,8 +132,8 @@ def _interest_findings(memory: Memory, collected: Gathered) -> list[Finding]:
 
     What the person had forgotten must show again.
     """
-    since = min([collected.until - _LOOK_BACK, *(one.at for one in collected.interactions)])
-    happened = memory.interactions(since=since, until=collected.until)
+    first = min([collected.until - _LOOK_BACK, *(one.at for one in collected.interactions)])
+    happened = memory.interactions(since=first, until=collected.until)
     recent = [one for one in happened if not looks_like_instruction(" ".join((one.title or "", *one.topics)))]
     if not recent:
         return []
