@@ -103,7 +103,7 @@ def asks_for_everything(text: str) -> bool:
 
 _BEFORE = (
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|earlier|originally|used to|in the past|back then|at first|no longer"
-    r"|раніше|колись|до того|до цього|перед тим|попередн\w+|колишн\w+|раньше|прежде|до этого"
+    r"|раніше|колись|до того|до цього|перед тим|попередн\w+|колишн\w+|раньше|прежде|прежн\w+|до этого"
     r"|когда-то|бывш\w+|предыдущ\w+"
     r"|fruher\w*|vorher\w*|zuvor|damals|ehemalig\w*|avant|auparavant|autrefois|ancien(?:ne)?|precedent\w*"
     r"|antes|anteriormente|anterior|antiguamente|antigamente|prima|precedente\w*|una volta"

@@ -89,7 +89,7 @@ workflow setup focus area field domain expertise knowledge profile bio who life 
 responsibility duty industry codelanguage sleep bedtime exercise training fitness sport health
 travel trip music taste food drink restriction cooking reading read article finance money
 cloud infrastructure team leadership concern worry commute transport degree qualification
-achievement""".split()
+achievement content""".split()
 )
 # Keys that begin with one of these say where, when or for whom it holds.
 _RELATIONS = _set("at in on for with during when after before while by from")
