@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -82,6 +82,30 @@ def test_C13_while_memory_is_off_nothing_is_learned_and_nothing_expires(
     memory.resume()
     assert memory.count() == {"message": 1} and memory.runs() == []
     assert memory.upkeep().expired == {"message": 1} and "Stripe" in memory.show()
+
+
+def test_C13_what_arrives_while_upkeep_learns_stays_until_the_next(
+    app: recollect.Recollect, clock: FrozenClock
+) -> None:
+    memory = app.user("ann")
+    memory.say("Hello", session="s")
+    memory.report("read", title="A page")
+    clock.tick(days=100)
+    learn = memory._user_memory.learn
+
+    def meanwhile() -> Collection[str]:
+        unlearned = learn()
+        memory.say(SAID, session="s", said_at="2026-01-02")
+        memory.report("reaction", value="👍", title="PostgreSQL 18", at=datetime(2026, 1, 2, tzinfo=timezone.utc))
+        return unlearned
+
+    memory._user_memory.learn = meanwhile
+    memory.upkeep()
+    assert "PostgreSQL 18" in str(memory.interactions())
+    memory._user_memory.learn = learn
+    clock.tick(days=1)
+    memory.upkeep()
+    assert "Stripe" in memory.show() and memory.interactions() == []
 
 
 def test_C13_reactions_are_learned_from_before_they_expire(app: recollect.Recollect, clock: FrozenClock) -> None:

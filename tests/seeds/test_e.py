@@ -1265,7 +1265,7 @@ def test_ukrainian_is_learned_in_ukrainian(said: str, words: str, not_words: str
 
 @pytest.mark.parametrize("said", ["Запам'ятай, що я люблю каву", "Запам'ятай: моя улюблена мова — Python"])
 def test_ukrainian_is_captured_whole(app: recollect.Recollect, said: str) -> None:
-    """A bot in Ukrainian. Corrections C15: "What a person asks to remember is kept whole, in their words or better ones"."""
+    """A bot in Ukrainian: a request to remember something is kept in Ukrainian."""
     capture(app.user(123), said, session="s")
     kept = " ".join(fact.text for fact in app.user(123).read(kind="fact"))
     assert "кав" in kept if "каву" in said else "мова" in kept and "Python" in kept, kept

@@ -24,7 +24,7 @@ from recollect.memory.record_builders import RecordBuilders
 from recollect.memory.references import find_message, find_record, find_records, find_to_change
 from recollect.memory.report_verbs import ReportVerbs
 from recollect.memory.transfer import ImportReport, export_archive, import_any, own_folders
-from recollect.memory.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
+from recollect.memory.upkeep import UpkeepReport, mark_important, remove_expired, to_learn_from, would_remove
 from recollect.memory.write import Write
 from recollect.records import Erased, Outcome, Receipt, Record, Refused, Undone
 from recollect.store.contract import Query
@@ -523,14 +523,15 @@ class Memory(ReportVerbs):
         """
         self._outside_chats("upkeep")
         with self._reading(notes=True) as reader:
-            due = would_remove(reader, self._user_memory.config, self._user_memory.clock())
-        if dry_run:
-            return due
-        unlearned = self._user_memory.learn() if due.expired.get("message") or due.interactions else ()
+            config, now = self._user_memory.config, self._user_memory.clock()
+            if dry_run:
+                return would_remove(reader, config, now)
+            is_on, due = reader.state().mode == "on", to_learn_from(reader, config, now)
+        learned = due.difference(self._user_memory.learn()) if due and is_on else ()
         upkeep = replace(self._acting, actor="upkeep")
         with self._user_memory.write(upkeep) as write:
             self._user_memory.files.take_over_daily(write)
-            report = remove_expired(write, self._user_memory.files, unlearned)
+            report = remove_expired(write, self._user_memory.files, learned)
         return replace(report, notices=tuple(write.notices))
 
     @verb(scope="write")

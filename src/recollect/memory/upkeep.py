@@ -28,20 +28,19 @@ class UpkeepReport:
     notices: tuple[str, ...] = ()
 
 
-def remove_expired(write: Write, files: Files, unlearned: Collection[str] = ()) -> UpkeepReport:
+def remove_expired(write: Write, files: Files, learned: Collection[str] = ()) -> UpkeepReport:
     """Remove what has expired, from the files too. It can be learned again, so no tombstones are left.
 
-    ``unlearned`` are the ids of messages and interactions that must be learned from first: they stay. While memory is
-    off, nothing is learned, so all of them stay.
+    ``learned`` are the ids of messages and interactions that were learned from. Others stay: those that could not be
+    read, and those that came since.
     """
     config, now = write.config, write.now
-    off = write.tx.state().mode != "on"
     due = find_expired(write.tx, config, now)
-    gone = [record for record in due if record.id not in unlearned and not (off and record.kind == "message")]
+    gone = [record for record in due if record.kind != "message" or record.id in learned]
     if gone:
         erase_records(write, files, gone, op="expire", bury=False)
     before = now - timedelta(days=config.interaction_retention_days)
-    waits = (off or bool(unlearned)) and any(off or one.id in unlearned for one in write.tx.interactions(until=before))
+    waits = any(one.id not in learned for one in write.tx.interactions(until=before))
     if waits or len(gone) < len(due):
         write.notices.append(NOT_LEARNED)
     return UpkeepReport(
@@ -49,6 +48,13 @@ def remove_expired(write: Write, files: Files, unlearned: Collection[str] = ()) 
         calls=write.tx.drop_calls(now - timedelta(days=config.call_retention_days)),
         interactions=0 if waits else write.tx.drop_interactions(before),
     )
+
+
+def to_learn_from(reader: Reader, config: Config, now: datetime) -> set[str]:
+    """Return the ids of messages and interactions that have expired."""
+    events = reader.interactions(until=now - timedelta(days=config.interaction_retention_days))
+    records = find_expired(reader, config, now)
+    return {record.id for record in records if record.kind == "message"} | {event.id for event in events}
 
 
 def would_remove(reader: Reader, config: Config, now: datetime) -> UpkeepReport:
